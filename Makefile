@@ -1,0 +1,57 @@
+# One verb per chore. The first run creates .venv and installs what constraints.txt pins; later runs start at once.
+#
+#   make demo     trace a small model, print it, prove it
+#   make test     the whole test suite
+#   make check    lint, formatting, types, house rules
+#   make bench    every benchmark, each prints one table
+#   make docs     check the documentation: links, headings, examples
+#
+# PYTHON=python3.12 make test    chooses the interpreter for a new .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+DOCS_TESTS := tests/house/test_docs.py tests/house/test_links.py tests/house/test_examples.py
+
+.PHONY: help demo test check bench docs install clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(INSTALLED)
+	@$(BIN)/endoscope demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/house
+
+# Files named peer* are started by the benchmarks themselves, inside the peer's own environment.
+bench: $(INSTALLED)
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v /peer); do \
+		echo "== $$file"; $(BIN)/python $$file || exit 1; echo; \
+	done
+
+docs: $(INSTALLED)
+	$(BIN)/python -m pytest -q $(DOCS_TESTS)
+
+install: $(INSTALLED)
+
+# The stamp is written last: an interrupted installation is repeated, a finished one is not.
+# The constraints matter most for torch: without the exact pin pip may choose another, far larger build.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Endoscope needs Python 3.11 or newer; \
+	this is " + sys.version.split()[0] + ". Choose another with: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,62 @@
+"""Endoscope: look inside a living PyTorch network without cutting it open.
+
+Importing this package does nothing but define the list below. A public name is imported when it is first
+used, so the viewing half of the tool starts fast and works on a machine without torch.
+"""
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from endoscope import errors
+    from endoscope.capture.trace import trace, tracing
+    from endoscope.replay.validate import validate
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "errors", "trace", "tracing", "validate"]
+
+# Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
+# Keep it in step with `__all__` and with the TYPE_CHECKING block, which shows editors the same names.
+_TARGETS = {
+    "errors": "endoscope.errors",
+    "trace": "endoscope.capture.trace:trace",
+    "tracing": "endoscope.capture.trace:tracing",
+    "validate": "endoscope.replay.validate:validate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    target = _TARGETS.get(name)
+    if target is None:
+        # With `name` and `obj` set, Python itself adds "Did you mean ...?" to the message.
+        this = sys.modules[__name__]
+        raise AttributeError(f"module 'endoscope' has no attribute {name!r}", name=name, obj=this)
+    value = _load(name, target)
+    globals()[name] = value  # the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _load(name: str, target: str) -> Any:
+    module_name, _, attribute = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "torch":
+            raise
+        raise _torch_is_missing(name) from error
+    return getattr(module, attribute) if attribute else module
+
+
+def _torch_is_missing(name: str) -> Exception:
+    from endoscope.errors import MissingDependencyError
+
+    return MissingDependencyError(
+        f"endoscope.{name} needs PyTorch, which is not installed for {sys.executable}.\n"
+        'Install it with:  pip install "endoscope[torch]"'
+    )

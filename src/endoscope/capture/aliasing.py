@@ -1,0 +1,138 @@
+"""Storages shared by several tensors: who must be copied before a write, who depends on it afterwards.
+
+    before an in-place call   Aliasing.before_write(tensors)   copies kept values that are about to be lost
+    after it                  Aliasing.after_write(...)        notes the write for every other tensor on that storage
+    when a tensor is read     Aliasing.readers[id(tensor)]     says that more than its producer is seen through it
+
+Tensors are indexed by storage only when the first write (or a stranger) makes it necessary, and then each tensor
+once, so a model without in-place operations pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from endoscope.capture.regions import Region, overlaps, region_of, storage_key, visible
+
+#: One read: the slot that is seen, or several (oldest first) when writes cover the tensor only in part.
+Read = int | tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Overwritten:
+    """A tensor whose memory was written through another tensor since it was made."""
+
+    base: int  # the slot that made the tensor
+    region: Region
+    slots: list[int] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    answer: Read | None = None
+
+    def read(self) -> Read:
+        if self.answer is None:
+            seen = visible(self.region, self.regions)
+            slots = [self.base if i == -1 else self.slots[i] for i in seen]
+            self.answer = slots[0] if len(slots) == 1 else tuple(slots)
+        return self.answer
+
+
+class Aliasing:
+    """The tensors of one trace, by storage."""
+
+    def __init__(self, ids: dict[int, int], objects: list[Any], dereference: Callable[[Any], Any]) -> None:
+        self._ids = ids
+        self._objects = objects
+        self._dereference = dereference
+        self._indexed = 0
+        self._by_storage: dict[int, dict[int, int]] = {}  # storage -> id of tensor -> latest slot
+        self._written: dict[int, StorageWeakRef] = {}  # pins the number of a written storage against re-use
+        self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
+
+    def index(self) -> None:
+        """Take in the tensors that were made since the last time."""
+        for slot in range(self._indexed, len(self._objects)):
+            tensor = self._dereference(self._objects[slot])
+            if tensor is not None:
+                key = storage_key(tensor)
+                if key is not None:
+                    self._by_storage.setdefault(key, {})[id(tensor)] = slot
+        self._indexed = len(self._objects)
+
+    def neighbours(self, tensor: torch.Tensor) -> Iterable[tuple[int, torch.Tensor]]:
+        """Living tensors that use the storage of `tensor` (itself included), with their latest slots."""
+        self.index()
+        key = storage_key(tensor)
+        if key is None:
+            slot = self._ids.get(id(tensor))
+            return [(slot, tensor)] if slot is not None else []
+        members = self._by_storage.get(key)
+        if not members:
+            return []
+        alive = []
+        for identity, slot in list(members.items()):
+            other = self._dereference(self._objects[slot])
+            if other is None or id(other) != identity or storage_key(other) != key:
+                del members[identity]  # dead, or moved to another storage by `x.data = y`
+            else:
+                alive.append((slot, other))
+        return alive
+
+    def before_write(self, tensors: list[torch.Tensor], copy: Callable[[int, torch.Tensor], None]) -> None:
+        """Call `copy(slot, tensor)` for every value that the coming write would destroy."""
+        for tensor in tensors:
+            written = region_of(tensor) if storage_key(tensor) is not None else None
+            for slot, other in self.neighbours(tensor):
+                if other is tensor or written is None or overlaps(region_of(other), written):
+                    copy(slot, other)
+
+    def after_write(self, tensor: torch.Tensor, slot: int, untouched: Callable[[int, torch.Tensor], None]) -> None:
+        """`tensor` holds the result of `slot` now; whoever shares its memory sees it.
+
+        Tensors on one storage share a version counter, so those whose bytes were not hit are told as well.
+        """
+        self.readers.pop(id(tensor), None)
+        key = storage_key(tensor)
+        if key is None:
+            return
+        if key not in self._written:
+            self._written[key] = StorageWeakRef(tensor.untyped_storage())
+        written = region_of(tensor)
+        for other_slot, other in self.neighbours(tensor):
+            if other is tensor:
+                continue
+            region = region_of(other)
+            if overlaps(region, written):
+                note = self.readers.get(id(other))
+                if note is None:
+                    note = self.readers[id(other)] = Overwritten(other_slot, region)
+                note.slots.append(slot)
+                note.regions.append(written)
+                note.answer = None
+            else:
+                untouched(other_slot, other)
+
+    def adopt(self, stranger: torch.Tensor) -> Read | None:
+        """What is seen through a tensor that nobody announced but whose memory is known; None if it is not."""
+        family = sorted(self.neighbours(stranger), key=lambda member: member[0])
+        if not family or storage_key(stranger) is None:
+            return None
+        region = region_of(stranger)
+        twins = [slot for slot, t in family if t.shape == stranger.shape and region_of(t) == region]
+        if twins:
+            family = [(slot, t) for slot, t in family if slot == twins[-1]]
+        seen = [i for i in visible(region, [region_of(t) for _, t in family]) if i >= 0]
+        if not seen:
+            return None
+        slots: list[int] = []
+        for index in seen:
+            slot, tensor = family[index]
+            note = self.readers.get(id(tensor))
+            read = note.read() if note else slot
+            slots.extend([read] if isinstance(read, int) else read)
+        unique = tuple(sorted(set(slots)))
+        return unique[0] if len(unique) == 1 else unique

@@ -1,0 +1,119 @@
+"""From what was heard to a graph: kinds, edges, orphans, layers and passes.
+
+    Recorder ─► parents and kinds of every node ─► what comes from an input or reaches an output
+             ─► the others are orphans           ─► layers and labels (analysis/naming)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from endoscope.analysis.naming import Names, name_layers
+from endoscope.analysis.reach import ascend, descend
+from endoscope.capture.recorder import Recorder
+from endoscope.schema.ops import NUMBERED, Kind
+
+
+@dataclass(slots=True)
+class Graph:
+    """Everything by node number (order of hearing)."""
+
+    kinds: list[Kind]
+    parents: list[tuple[int, ...]]
+    from_input: bytearray
+    to_output: bytearray
+    ops: list[int]  # numbered nodes, inputs first
+    orphans: list[int]
+    names: Names  # over `ops`
+    passes_of_calls: list[int]  # call -> n-th call of its module, from 1
+
+
+def assemble(recorder: Recorder) -> Graph:
+    kinds, parents = _kinds_and_parents(recorder)
+    inputs = [n for n, source in recorder.sources.items() if source.kind == Kind.INPUT]
+    outputs = [n for n, source in recorder.sources.items() if source.kind == Kind.OUTPUT]
+    from_input = descend(parents, inputs)
+    to_output = ascend(parents, outputs)
+    ops, orphans = list(inputs), []
+    for node, kind in enumerate(kinds):
+        if kind in _MADE:
+            (ops if from_input[node] or to_output[node] else orphans).append(node)
+        elif kind is Kind.OUTPUT:
+            ops.append(node)
+    names = name_layers([recorder.nodes[n][0].type for n in ops], _layer_keys(recorder, ops, parents))
+    return Graph(kinds, parents, from_input, to_output, ops, orphans, names, _passes(recorder.calls))
+
+
+_MADE = (Kind.COMPUTED, Kind.GENERATED)
+assert set(_MADE) < NUMBERED
+
+
+def _kinds_and_parents(recorder: Recorder) -> tuple[list[Kind], list[tuple[int, ...]]]:
+    slot_node, sources, hidden = recorder.slot_node, recorder.sources, recorder.hidden_reads
+    kinds: list[Kind] = []
+    parents: list[tuple[int, ...]] = []
+    computed, generated = Kind.COMPUTED, Kind.GENERATED
+    for number, node in enumerate(recorder.nodes):
+        reads = node[4]
+        if number in hidden:
+            reads = reads + hidden[number]
+        if len(reads) == 1 and reads[0].__class__ is int:
+            above: tuple[int, ...] = (slot_node[reads[0]],) if reads[0] >= 0 else ()
+        else:
+            seen: dict[int, None] = {}
+            for read in reads:
+                if read.__class__ is int:
+                    if read >= 0:
+                        seen[slot_node[read]] = None
+                else:
+                    for slot in read:
+                        seen[slot_node[slot]] = None
+            above = tuple(seen)
+        parents.append(above)
+        if number in sources:
+            kinds.append(sources[number].kind)
+        else:
+            kinds.append(computed if above else generated)
+    return kinds, parents
+
+
+def _layer_keys(recorder: Recorder, ops: list[int], parents: list[tuple[int, ...]]) -> list[Any]:
+    """Operations of one type on the same parameters are passes of one layer (condition 1 of the paper).
+
+    An operation on parameters alone (a slice, a transpose) is the same only if its other arguments are, too.
+    """
+    parameters = {n for n, source in recorder.sources.items() if source.kind == Kind.PARAMETER}
+    if not parameters:
+        return [None] * len(ops)
+    keys: list[Any] = []
+    for node in ops:
+        above = parents[node]
+        used = [p for p in above if p in parameters]
+        if not used:
+            keys.append(None)
+        elif len(used) == len(above):
+            facts, _, args, kwargs = recorder.nodes[node][:4]
+            keys.append((facts.type, tuple(used), _plain(args), _plain(kwargs)))
+        else:
+            keys.append((recorder.nodes[node][0].type, tuple(used)))
+    return keys
+
+
+def _plain(arguments: Any) -> str:
+    """Arguments as text, tensors by position only."""
+    if isinstance(arguments, (list, tuple)):
+        return "(" + ",".join(map(_plain, arguments)) + ")"
+    if isinstance(arguments, dict):
+        return "{" + ",".join(f"{k}:{_plain(v)}" for k, v in arguments.items()) + "}"
+    return "·" if hasattr(arguments, "grad_fn") or arguments is None else repr(arguments)
+
+
+def _passes(calls: list[Any]) -> list[int]:
+    counts: dict[Any, int] = {}
+    passes = []
+    for call in calls:
+        key = call[0] if isinstance(call[0], str) else id(call[0])
+        counts[key] = counts.get(key, 0) + 1
+        passes.append(counts[key])
+    return passes

@@ -1,0 +1,104 @@
+"""Find the tensors inside nested Python values, with the path that leads to each."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+#: Classes that never hold a tensor; checked by identity, so subclasses go the long way.
+ATOMS = frozenset(
+    {
+        int, float, bool, str, bytes, complex, type(None), type(Ellipsis), slice, range, torch.dtype,
+        torch.device, torch.Size, torch.layout, torch.memory_format, torch.Generator, type,
+    }
+)  # fmt: skip
+
+class _Placeholder:
+    """Stands for a tensor in arguments that are kept without their tensors."""
+
+    def __repr__(self) -> str:
+        return "tensor"
+
+
+TENSOR = _Placeholder()
+
+_OPAQUE = (torch.nn.Module, types.ModuleType, types.FunctionType, types.MethodType, type, torch.Generator)
+_MOST_LEAVES = 100_000
+
+
+def argument_tensors(value: Any, found: list[Any]) -> None:
+    """Append the tensors inside one argument of a torch function: lists, tuples and dicts only."""
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            if item.__class__ not in ATOMS:
+                argument_tensors(item, found)
+    elif isinstance(value, dict):
+        for item in value.values():
+            argument_tensors(item, found)
+
+
+def map_arguments(value: Any, change: Any) -> Any:
+    """The same argument with every tensor replaced by `change(tensor)`, visited in the same order."""
+    if isinstance(value, torch.Tensor) or value is TENSOR:
+        return change(value)
+    if value.__class__ in ATOMS:
+        return value
+    if isinstance(value, tuple):
+        items = [map_arguments(item, change) for item in value]
+        if hasattr(value, "_fields"):
+            return type(value)(*items)
+        return tuple(items)
+    if isinstance(value, list):
+        return [map_arguments(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: map_arguments(item, change) for key, item in value.items()}
+    return value
+
+
+def named_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Tensors (and generators) inside inputs or outputs of a target, with their paths.
+
+    Looks into lists, tuples, NamedTuples, mappings, dataclasses, Hugging Face outputs and caches, and plain
+    objects that carry tensors as attributes. A tensor is reported once, at its first path.
+    """
+    seen: set[int] = set()
+    budget = [_MOST_LEAVES]
+    yield from _walk(value, path, seen, budget)
+
+
+def _walk(value: Any, path: str, seen: set[int], budget: list[int]) -> Iterator[tuple[str, Any]]:
+    if value.__class__ in ATOMS or id(value) in seen or budget[0] <= 0:
+        return
+    seen.add(id(value))
+    budget[0] -= 1
+    if isinstance(value, (torch.Tensor, types.GeneratorType)):
+        yield path, value
+        return
+    if isinstance(value, _OPAQUE):
+        return
+    for key, item in _children(value):
+        yield from _walk(item, path + key if path or not key.startswith(".") else key[1:], seen, budget)
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield f"[{key!r}]", item
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        for name, item in zip(value._fields, value, strict=True):
+            yield f".{name}", item
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for index, item in enumerate(value):
+            yield f"[{index}]", item
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield f".{field.name}", getattr(value, field.name, None)
+    elif type(value).__module__ not in ("builtins", "numpy"):
+        for name, item in getattr(value, "__dict__", {}).items():
+            yield f".{name}", item

@@ -1,0 +1,202 @@
+"""One operation of a trace, as the user sees it: a thin view, everything is looked up when asked for.
+
+The common facts are attributes of `Op`; the rest is grouped (`op.function`, `op.relations`, `op.place`, `op.params`)
+so that no object has a hundred attributes. `docs/reference/metadata.md` lists them all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from endoscope.analysis.flops import Shape, count_flops
+from endoscope.capture.recorder import Meta
+from endoscope.capture.source import source_line
+from endoscope.schema.ops import Kind, SourceLine
+
+if TYPE_CHECKING:
+    from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
+    from endoscope.capture.result import Trace
+
+
+class Op:
+    """One node of the graph: an operation, an input, an output, a parameter, a buffer or a constant."""
+
+    __slots__ = ("_trace", "label", "layer", "node", "pass_")
+
+    def __init__(self, trace: Trace, node: int, label: str, layer: str, pass_: int) -> None:
+        self._trace = trace
+        self.node = node  # position in order of hearing
+        self.label = label  # as looked up: relu_2_4, linear_1_1:2, fc.weight
+        self.layer = layer  # without the pass
+        self.pass_ = pass_  # which pass of its layer, from 1
+
+    # ---- what it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def _raw(self) -> Any:
+        return self._trace.recorder.nodes[self.node]
+
+    @property
+    def type(self) -> str:
+        """Plain name of the function: `add` for `+`, `add_` and `__iadd__`."""
+        return str(self._raw[0].type)
+
+    @property
+    def kind(self) -> Kind:
+        return self._trace.graph_data.kinds[self.node]
+
+    @property
+    def path(self) -> str:
+        """Where an input, output, parameter or buffer stands: `batch['ids']`, `logits`, `fc.weight`."""
+        source = self._trace.recorder.sources.get(self.node)
+        return source.name if source else ""
+
+    @property
+    def passes(self) -> int:
+        """How often its layer runs."""
+        return self._trace.passes_of(self)
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The user's line that asked for it; None for parameters, inputs and the like."""
+        return source_line(self._raw[10], self._raw[11])
+
+    @property
+    def seconds(self) -> float:
+        return float(self._raw[9] - self._raw[8]) * 1e-9
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every text under which this operation is found."""
+        return self._trace.keys_of(self)
+
+    # ---- its tensors -------------------------------------------------------------------------------------------------
+
+    @property
+    def slots(self) -> range:
+        """Numbers of the tensors it returned."""
+        return range(self._raw[5], self._raw[5] + self._raw[6])
+
+    @property
+    def kept(self) -> bool:
+        return all(self._trace.values.holds(slot) for slot in self.slots)
+
+    @property
+    def value(self) -> Any:
+        """What it returned: a tensor, or a tuple of tensors if there were several."""
+        return self._one_or_all([self._trace.values.value(slot, self) for slot in self.slots])
+
+    @property
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """What it returned, always as a tuple."""
+        return tuple(self._trace.values.value(slot, self) for slot in self.slots)
+
+    @property
+    def gradient(self) -> Any:
+        """Gradient of its value after `backward()`, None where none arrived."""
+        return self._one_or_all([self._trace.values.gradient(slot) for slot in self.slots])
+
+    @property
+    def metas(self) -> tuple[Meta, ...]:
+        return tuple(self._trace.values.meta(slot) for slot in self.slots)
+
+    @property
+    def shape(self) -> Any:
+        """Shape of what it returned; a tuple of shapes if there were several tensors."""
+        return self._one_or_all([tuple(meta.shape) for meta in self.metas])
+
+    @property
+    def dtype(self) -> Any:
+        return self._one_or_all([meta.dtype for meta in self.metas])
+
+    @property
+    def device(self) -> Any:
+        return self._one_or_all([meta.device for meta in self.metas])
+
+    @property
+    def bytes(self) -> int:
+        """Size of the values it returned (a view counts like a copy)."""
+        return sum(_numel(meta.shape) * meta.dtype.itemsize for meta in self.metas)
+
+    @property
+    def flops(self) -> int | None:
+        """Floating point operations, a multiply-add as two; None if the count is not known."""
+        if self.kind not in (Kind.COMPUTED, Kind.GENERATED):
+            return 0
+        args, kwargs = self._trace.arguments_with(self.node, lambda meta: Shape(meta.shape))
+        return count_flops(self.type, args, kwargs, [Shape(meta.shape) for meta in self.metas])
+
+    def _one_or_all(self, values: list[Any]) -> Any:
+        return values[0] if len(values) == 1 and not self._trace.returned_sequence(self.node) else tuple(values)
+
+    # ---- its neighbours and place -----------------------------------------------------------------------------------
+
+    @property
+    def parents(self) -> tuple[Op, ...]:
+        return tuple(self._trace.op_at(n) for n in self._trace.graph_data.parents[self.node])
+
+    @property
+    def children(self) -> tuple[Op, ...]:
+        return tuple(self._trace.op_at(n) for n in self._trace.children[self.node])
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Addresses of the modules it ran in, outermost first; the target itself is not named."""
+        return self._trace.recorder.address_path(self._raw[12])
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Custom autograd functions and registered operators it ran in, outermost first."""
+        return self._trace.recorder.function_path(self._raw[12])
+
+    @property
+    def function(self) -> FunctionCall:
+        """The call itself: function, arguments, random state."""
+        from endoscope.capture.metadata import FunctionCall
+
+        return FunctionCall(self)
+
+    @property
+    def relations(self) -> Relations:
+        """Its place in the graph: ancestors, siblings, distances."""
+        from endoscope.capture.metadata import Relations
+
+        return Relations(self)
+
+    @property
+    def place(self) -> Place:
+        """Its place in the modules: entered, left, pass by pass."""
+        from endoscope.capture.metadata import Place
+
+        return Place(self)
+
+    @property
+    def params(self) -> ParameterUse:
+        """The parameters it used."""
+        from endoscope.capture.metadata import ParameterUse
+
+        return ParameterUse(self)
+
+    def __repr__(self) -> str:
+        from endoscope.capture.printing import op_line
+
+        return f"<Op {op_line(self)}>"
+
+    def __str__(self) -> str:
+        from endoscope.capture.printing import op_text
+
+        return op_text(self)
+
+    def _repr_html_(self) -> str:
+        from endoscope.capture.printing import op_html
+
+        return op_html(self)
+
+
+def _numel(shape: Any) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total

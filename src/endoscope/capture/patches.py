@@ -1,0 +1,291 @@
+"""The few names of torch that are exchanged while something is being traced, and put back afterwards.
+
+Why each is needed:
+- `has_torch_function*` in torch's Python functions: with any mode on they answer "yes", hand the whole function to
+  the mode as one call and switch off the fast paths of attention and encoder layers. While tracing they look at
+  tensor subclasses only, so composites open up and the plain run's own path is taken.
+- `nn.Module._call_impl`: which module is running. (Global hooks would do, but slow every module down by several
+  microseconds and make compiled modules warn.)
+- `autograd.Function.apply`: the boundary of a custom function. Its code object is exchanged rather than the
+  attribute, because users bind `my_op = MyFunction.apply` at import time.
+- `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
+- functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
+- `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
+  so it is said.
+
+Patches are process-wide and counted: the first trace puts them in, the last takes them out. Threads that trace
+nothing get the original behaviour.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._device import DeviceContext
+
+if TYPE_CHECKING:
+    from endoscope.capture.recorder import Recorder
+
+_lock = threading.RLock()
+_installed: list[Callable[[], None]] = []
+_traces = 0
+#: Thread -> its recorders, outermost first.
+_active: dict[int, list[Recorder]] = {}
+
+
+def recorders_here() -> list[Recorder] | None:
+    """The recorders of this thread; None if nothing is traced here."""
+    return _active.get(threading.get_ident())
+
+
+def activate(recorder: Recorder) -> None:
+    global _traces
+    with _lock:
+        if _traces == 0:
+            _install()
+        _traces += 1
+        _active.setdefault(threading.get_ident(), []).append(recorder)
+
+
+def deactivate(recorder: Recorder) -> None:
+    global _traces
+    with _lock:
+        for thread, recorders in list(_active.items()):
+            if recorder in recorders:
+                recorders.remove(recorder)
+                if not recorders:
+                    del _active[thread]
+                _traces -= 1
+        if _traces == 0:
+            while _installed:
+                _installed.pop()()
+
+
+def _after_fork() -> None:
+    # Only the forking thread lives on; a lock held by another thread would never be released.
+    global _lock
+    _lock = threading.RLock()
+    for thread in [t for t in _active if t != threading.get_ident()]:
+        for recorder in list(_active[thread]):
+            deactivate(recorder)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _install() -> None:
+    _open_composites()
+    _exchange(torch.nn.Module, "_call_impl", _observed_call)
+    _observe_functions()
+    _exchange(torch.jit.ScriptFunction, "__call__", _observed_script)
+    _observe_transforms()
+    _exchange(threading.Thread, "start", _announced("a thread was started"))
+    _exchange(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
+
+
+def _exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    inherited = isinstance(owner, type) and name not in vars(owner)
+    setattr(owner, name, make(original))
+    _installed.append(lambda: delattr(owner, name) if inherited else setattr(owner, name, original))
+
+
+# ---- composites --------------------------------------------------------------------------------------------------
+
+#: Functions of `torch._tensor` that stay one call: they print, copy or run backward, and compute nothing new.
+_CLOSED = frozenset(
+    """__repr__ __format__ __deepcopy__ __reduce_ex__ __hash__ backward register_hook __dir__ __len__
+    register_post_accumulate_grad_hook retain_grad is_shared share_memory_ storage _typed_storage __contains__
+    __array__ __cuda_array_interface__ __dlpack__ __dlpack_device__ module_load detach_ detach""".split()
+)
+_stack_depth = torch._C._len_torch_function_stack
+_stack_at = torch._C._get_function_stack_at
+
+
+def _foreign_mode() -> bool:
+    """A mode of the user's own is on; ours and torch's default device do not count."""
+    from endoscope.capture.recorder import Recorder
+
+    return any(not isinstance(_stack_at(i), (Recorder, DeviceContext)) for i in range(_stack_depth()))
+
+
+def _is_overridden(value: Any) -> bool:
+    kind = value.__class__
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return False
+    handler = getattr(kind, "__torch_function__", None)
+    return handler is not None and handler is not torch._C._disabled_torch_function_impl
+
+
+def _open_composites() -> None:
+    plain = (torch.Tensor, torch.nn.Parameter)
+
+    def for_one(value: Any) -> bool:
+        return (value.__class__ not in plain and _is_overridden(value)) or (_stack_depth() > 1 and _foreign_mode())
+
+    def for_all(values: Any) -> bool:
+        return any(map(_is_overridden, values)) or (_stack_depth() > 1 and _foreign_mode())
+
+    def for_some(*values: Any) -> bool:
+        return any(map(_is_overridden, values)) or (_stack_depth() > 1 and _foreign_mode())
+
+    def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
+        def ask(*args: Any) -> bool:
+            if sys._getframe(1).f_code.co_name in _CLOSED:
+                return original(*args)
+            return answer(*args)
+
+        return ask
+
+    answers = {
+        "has_torch_function": for_all,
+        "has_torch_function_unary": for_one,
+        "has_torch_function_variadic": for_some,
+    }
+    for module_name in ("torch.nn.functional", "torch.functional", "torch.overrides", "torch._tensor"):
+        module = importlib.import_module(module_name)
+        for name, answer in answers.items():
+            if module_name == "torch._tensor":
+                _exchange(module, name, functools.partial(unless_closed, answer))
+            else:
+                _exchange(module, name, lambda _, answer=answer: answer)
+
+
+# ---- modules --------------------------------------------------------------------------------------------------------
+
+
+def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    in_backward = torch._C._current_graph_task_id
+    get_ident, active = threading.get_ident, _active
+    script = torch.jit.ScriptModule
+
+    def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        recorders = active.get(get_ident())
+        if recorders is None:
+            _say_foreign(self)
+            return original(self, *args, **kwargs)
+        if in_backward() != -1 or self.__class__.__name__ == "OptimizedModule":
+            return original(self, *args, **kwargs)
+        if isinstance(self, script):
+            return recorders[-1].hear_opaque(original, self, args, kwargs)
+        entered = [r.begin_module(self, args, kwargs) for r in recorders]
+        try:
+            out = original(self, *args, **kwargs)
+            for recorder, call in zip(recorders, entered, strict=True):
+                recorder.end_module(call, out)
+            return out
+        finally:
+            for recorder, call in zip(recorders, entered, strict=True):
+                recorder.leave(call)
+
+    return _call_impl
+
+
+def _say_foreign(module: torch.nn.Module) -> None:
+    with _lock:
+        for recorders in _active.values():
+            for recorder in recorders:
+                if id(module) in recorder.addresses:
+                    recorder.notice(
+                        "thread", f"module {recorder.addresses[id(module)][0]!r} ran in another thread, unheard"
+                    )
+
+
+# ---- custom autograd functions ----------------------------------------------------------------------------------------
+
+
+def _observe_functions() -> None:
+    apply = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+    code = apply.__code__
+    original = types.FunctionType(code, apply.__globals__, "apply", apply.__defaults__, apply.__closure__)
+    apply.__code__ = _observing_code(code)
+    _observing[apply.__code__] = original
+    _installed.append(lambda: setattr(apply, "__code__", code))
+
+
+_observing: dict[Any, Callable[..., Any]] = {}
+
+
+def _observing_code(code: types.CodeType) -> types.CodeType:
+    """Code with the same cell (`__class__`, for `super()`) that hands over to `apply_observed`."""
+
+    def make(__class__: Any) -> Callable[..., Any]:
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            from endoscope.capture.patches import apply_observed
+
+            __class__  # noqa: B018  the exchanged code object must have the same free variable
+            return apply_observed(cls, args, kwargs)
+
+        return apply
+
+    replacement = make(None).__code__
+    if replacement.co_freevars != code.co_freevars:
+        return code  # another torch version: custom functions are heard, their boundary is not
+    return replacement
+
+
+def apply_observed(cls: Any, args: Any, kwargs: Any) -> Any:
+    original = _observing[torch.autograd.Function.apply.__func__.__code__]  # type: ignore[attr-defined]
+    recorders = recorders_here()
+    if recorders is None or torch._C._current_graph_task_id() != -1:
+        return original(cls, *args, **kwargs)
+    entered = [r.begin_function(cls.__name__) for r in recorders]
+    try:
+        return original(cls, *args, **kwargs)
+    finally:
+        for recorder, call in zip(recorders, entered, strict=True):
+            recorder.end_function(call)
+
+
+# ---- TorchScript, transforms, threads ---------------------------------------------------------------------------------
+
+
+def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        recorders = recorders_here()
+        if recorders is None or torch._C._current_graph_task_id() != -1:
+            return original(self, *args, **kwargs)
+        return recorders[-1].hear_opaque(original, self, args, kwargs)
+
+    return __call__
+
+
+def _observe_transforms() -> None:
+    vmap = importlib.import_module("torch._functorch.vmap")
+    transforms = importlib.import_module("torch._functorch.eager_transforms")
+    for module in (vmap, transforms):
+        for name in ("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad"):
+            if hasattr(module, name):
+                _exchange(module, name, functools.partial(_observed_transform, name))
+
+
+def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def step(*args: Any) -> Any:
+        recorders = recorders_here()
+        if recorders is None:
+            return original(*args)
+        return recorders[-1].hear_transform(name, original, args)
+
+    return step
+
+
+def _announced(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for recorder in recorders_here() or ():
+                recorder.notice("thread", f"{what} inside the traced code; what it computes is not heard")
+            return original(*args, **kwargs)
+
+        return call
+
+    return make

@@ -1,0 +1,134 @@
+"""Which bytes of a storage a tensor covers, and who wrote them last.
+
+A region is a strided box of bytes. Two questions are asked of regions: do two overlap (then one must be copied
+before the other is overwritten), and of several writes, which are still visible through a given tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+#: Above this many units exact answers give way to the safe one ("overlaps", "still visible").
+EXACT_UNITS = 1 << 24
+
+
+class Region(NamedTuple):
+    """Bytes of one storage: start, then one (count, stride) per dimension, innermost the item itself."""
+
+    start: int
+    stop: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    dense: bool
+
+    @property
+    def empty(self) -> bool:
+        return self.start == self.stop
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """A number that identifies the storage while it lives; None where there is none (sparse, wrappers)."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return None
+
+
+def region_of(tensor: torch.Tensor) -> Region:
+    item = tensor.element_size()
+    try:
+        strides = tensor.stride()
+        offset = tensor.storage_offset()
+    except RuntimeError:  # nested tensors have no strides: they own their storage whole
+        return _whole_storage(tensor)
+    counts, byte_strides, extent, numel = [], [], 0, 1
+    for count, stride in zip(tensor.shape, strides, strict=True):
+        numel *= count
+        if count == 1 or stride == 0:
+            continue
+        counts.append(count)
+        byte_strides.append(stride * item)
+        extent += (count - 1) * stride * item
+    start = offset * item
+    if numel == 0:
+        return Region(start, start, (), (), True)
+    stop = start + extent + item
+    dense = math.prod(counts) * item == stop - start
+    return Region(start, stop, (*counts, item), (*byte_strides, 1), dense)
+
+
+def _whole_storage(tensor: torch.Tensor) -> Region:
+    size = tensor.untyped_storage().nbytes()
+    return Region(0, size, (size,), (1,), True)
+
+
+def overlaps(a: Region, b: Region) -> bool:
+    """True if a byte belongs to both (exact up to a size, then the safe answer)."""
+    if a.start >= b.stop or b.start >= a.stop:
+        return False
+    if a.dense and b.dense:
+        return True
+    canvas = _canvas([a, b])
+    if canvas is None:
+        return True
+    return bool(canvas.paint(a, 1).view(b).any())
+
+
+def visible(region: Region, writes: Sequence[Region]) -> list[int]:
+    """Indices of the writes (oldest first) of which at least one byte is still seen through `region`.
+
+    -1 stands for bytes that none of the writes touched.
+    """
+    seen: list[int] = []
+    for index in range(len(writes) - 1, -1, -1):
+        write = writes[index]
+        if write == region or (write.dense and write.start <= region.start and region.stop <= write.stop):
+            # Everything older is hidden behind this one; what is newer may hide it in turn.
+            newer = visible(region, writes[index + 1 :]) if index + 1 < len(writes) else [-1]
+            seen = [index if i == -1 else i + index + 1 for i in newer]
+            return sorted(seen)
+    canvas = _canvas([region, *writes])
+    if canvas is None:
+        return [-1, *range(len(writes))]
+    for index, write in enumerate(writes):
+        canvas.paint(write, index + 1)
+    return [int(i) - 1 for i in np.unique(canvas.view(region))]
+
+
+class _Canvas:
+    """An array of owners over a stretch of a storage, addressed through strided views."""
+
+    def __init__(self, start: int, unit: int, size: int) -> None:
+        self.start, self.unit = start, unit
+        self.owners = np.zeros(size, dtype=np.int32)
+
+    def view(self, region: Region) -> np.ndarray:
+        unit, width = self.unit, self.owners.itemsize
+        counts = [*region.counts[:-1], region.counts[-1] // unit]
+        strides = [s // unit * width for s in region.strides[:-1]] + [width]
+        if region.empty:
+            return self.owners[:0]
+        return np.lib.stride_tricks.as_strided(
+            self.owners[(region.start - self.start) // unit :], counts, strides
+        )
+
+    def paint(self, region: Region, owner: int) -> _Canvas:
+        if not region.empty:
+            self.view(region)[...] = owner
+        return self
+
+
+def _canvas(regions: Sequence[Region]) -> _Canvas | None:
+    start = min(r.start for r in regions)
+    stop = max(r.stop for r in regions)
+    unit = 0
+    for region in regions:
+        if not region.empty:
+            unit = math.gcd(unit, region.start - start, region.counts[-1], *region.strides[:-1])
+    size = (stop - start) // max(unit, 1)
+    return _Canvas(start, max(unit, 1), size) if size <= EXACT_UNITS else None

@@ -1,0 +1,59 @@
+"""Find the user's line: the nearest frame that is neither torch nor Endoscope itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from endoscope.schema.ops import SourceLine
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+class _InnerFiles(dict[str, bool]):
+    """File name -> does it belong to torch or to us. Looking up a new name decides it."""
+
+    def __missing__(self, filename: str) -> bool:
+        inner = filename.startswith((_TORCH, _OURS)) or filename.startswith("<@beartype")
+        self[filename] = inner
+        return inner
+
+
+#: Shared by all traces; grows by one entry per source file ever met.
+INNER_FILES = _InnerFiles()
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The nearest frame outside torch and Endoscope, looking from the caller's caller."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    while frame is not None and INNER_FILES[frame.f_code.co_filename]:
+        frame = frame.f_back
+    return frame
+
+
+def user_position() -> tuple[CodeType | None, int]:
+    frame = user_frame(1)
+    return (frame.f_code, frame.f_lasti) if frame is not None else (None, -1)
+
+
+def source_line(code: CodeType | None, instruction: int) -> SourceLine | None:
+    """Turn the raw position kept by the recorder into file, line and function."""
+    if code is None:
+        return None
+    line = code.co_firstlineno
+    for start, stop, number in code.co_lines():
+        if start <= instruction < stop and number is not None:
+            line = number
+            break
+    return SourceLine(code.co_filename, line, code.co_qualname)
+
+
+def columns(code: CodeType, instruction: int) -> tuple[Any, ...]:
+    """Line and column span of one instruction, where the interpreter knows it."""
+    positions = list(code.co_positions())
+    return positions[instruction // 2] if 0 <= instruction // 2 < len(positions) else (None,) * 4

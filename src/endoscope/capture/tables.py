@@ -1,0 +1,99 @@
+"""Lists of operations, layers and modules that can also be had as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+from endoscope.analysis.patterns import nearest
+from endoscope.errors import LookupFailed, MissingDependencyError
+
+Row = TypeVar("Row")
+
+#: Columns of each kind of row; an attribute that is missing or has no plain form becomes text.
+COLUMNS = {
+    "Op": (
+        "label layer type kind pass_ path shape dtype bytes seconds flops parents children modules functions source"
+    ).split(),
+    "Layer": "label type passes shape bytes seconds flops modules".split(),
+    "ModuleInfo": "address type passes parameters trainable bytes seconds flops training children".split(),
+}
+
+
+class Table(Sequence[Row], Generic[Row]):
+    """A sequence with labels: `table[3]`, `table["relu_1_2"]`, `table.to_pandas()`."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice) -> Table[Row]: ...
+    def __getitem__(self, key: int | str | slice) -> Row | Table[Row]:
+        if isinstance(key, slice):
+            return Table(self._rows[key])
+        if isinstance(key, str):
+            for row in self._rows:
+                if row.label == key:  # type: ignore[attr-defined]
+                    return row
+            labels = [row.label for row in self._rows]  # type: ignore[attr-defined]
+            raise LookupFailed(f"{key!r} is not in this table. Nearest: {', '.join(nearest(key, labels))}.")
+        return self._rows[key]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __add__(self, other: Sequence[Row]) -> Table[Row]:
+        return Table([*self._rows, *other])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Table, list, tuple)) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self)}: {', '.join(str(getattr(r, 'label', r)) for r in self._rows[:8])}>"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Column name -> plain values."""
+        if not self._rows:
+            return {}
+        names = COLUMNS.get(type(self._rows[0]).__name__, ["label"])
+        return {name.rstrip("_"): [_plain(getattr(row, name)) for row in self._rows] for name in names}
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table`."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise MissingDependencyError("to_arrow() needs pyarrow. Type: pip install pyarrow") from error
+        return pyarrow.table(self.columns())
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingDependencyError("to_pandas() needs pandas. Type: pip install pandas") from error
+        return pandas.DataFrame(self.columns())
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_label_or_text(v) if not isinstance(v, int) else v for v in value] if not _nested(value) else str(value)
+    return str(value)
+
+
+def _nested(value: Any) -> bool:
+    """Several outputs have several shapes: as text, so that the column keeps one type."""
+    return any(isinstance(v, (tuple, list)) for v in value)
+
+
+def _label_or_text(value: Any) -> str:
+    return str(getattr(value, "label", value))

@@ -1,0 +1,178 @@
+"""`trace()` and `tracing()`: listen to a module or a function.
+
+    tracing.__enter__ ─► patches.activate ─► Recorder hears ─► tracing.__exit__ ─► patches.deactivate ─► Trace
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from endoscope.capture.gradients import Gradients
+from endoscope.capture.keeping import Save, make_keeper
+from endoscope.capture.patches import activate, deactivate
+from endoscope.capture.recorder import Recorder, bound_names
+from endoscope.capture.result import Trace
+from endoscope.capture.unseen import look_for_unseen
+from endoscope.errors import BadArgument
+from endoscope.schema.ops import Kind
+
+Target = torch.nn.Module | Callable[..., Any]
+
+
+def trace(
+    target: Target, inputs: Any, *, save: Save = "all", gradients: bool = False, seed: int | None = None
+) -> Trace:
+    """Run `target` once on `inputs` and return every operation it performed.
+
+    `inputs` is a tensor, a tuple (positional arguments) or a dict (keyword arguments); anything else, a list too,
+    is one argument. `save` says which values are kept, `gradients` keeps gradients once `backward()` is called on
+    the result, `seed` makes a stochastic target repeatable (the random state is put back afterwards).
+    """
+    args, kwargs = arguments(inputs)
+    with tracing(target, save=save, gradients=gradients, seed=seed) as found:
+        recorder = found.recorder
+        is_module = isinstance(recorder.target, torch.nn.Module)
+        if not is_module:
+            recorder.add_inputs(bound_names(target, args, kwargs))
+        found.result = target(*args, **kwargs)
+        if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
+            recorder.add_outputs(found.result)
+    found.rerun = lambda: (target, args, kwargs)
+    return found
+
+
+@contextlib.contextmanager
+def tracing(
+    target: Target | None = None, *, save: Save = "all", gradients: bool = False, seed: int | None = None
+) -> Iterator[Trace]:
+    """Trace whatever happens in the block: several calls, keyword arguments, `backward()`.
+
+    The arguments and results of `target`'s own calls become the inputs and outputs of the trace. If `target` is not
+    a module, the tensors that come from outside the block are its inputs.
+    """
+    keeper = make_keeper(save)
+    recorder = Recorder(full=keeper is None, wants=keeper, gradients=Gradients() if gradients else None)
+    recorder.save_text = repr(save)
+    if keeper is not None:
+        keeper.recorder = recorder
+    found = Trace(recorder, _know_target(recorder, target))
+    found.seed = seed
+    found.timing.started = time.time()
+    clock = time.perf_counter()
+    with _seeded(seed), _eager_where_compiled(recorder):
+        recorder.random_state = torch.get_rng_state()
+        activate(recorder)
+        try:
+            with recorder:
+                yield found
+            found.finished = True
+        except BaseException as error:
+            with contextlib.suppress(Exception):  # an exception class may forbid new attributes
+                error.endoscope_trace = found  # type: ignore[attr-defined]
+            raise
+        finally:
+            deactivate(recorder)
+            found.timing.run = time.perf_counter() - clock
+            found.timing.ended = time.time()
+            _finish(found)
+
+
+def _finish(found: Trace) -> None:
+    """Everything that must be done while the tensors are as the traced code left them."""
+    recorder = found.recorder
+    recorder.complete_sources()
+    if recorder.gradients is not None:
+        recorder.gradients.release()
+    found.timing.ops = sum(node[9] - node[8] for node in recorder.nodes) * 1e-9
+    look_for_unseen(found)
+    if recorder.wants is not None:
+        recorder.wants.settle(found)
+
+
+def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How `inputs` are handed to the target."""
+    if isinstance(inputs, tuple) and not hasattr(inputs, "_fields"):
+        return inputs, {}
+    if isinstance(inputs, dict) or (hasattr(inputs, "keys") and hasattr(inputs, "__getitem__")):
+        bad = [key for key in inputs if not isinstance(key, str)]
+        if bad:
+            raise BadArgument(
+                f"inputs is a dict with the key {bad[0]!r}; a dict means keyword arguments, so its keys must be "
+                "names. To pass the dict itself as one argument, wrap it: inputs=(the_dict,)."
+            )
+        return (), dict(inputs)
+    return (inputs,), {}
+
+
+def _know_target(recorder: Recorder, target: Any) -> str:
+    """Prepare names; returns what to call the target."""
+    if target is None:
+        recorder.stranger_kind = Kind.INPUT
+        return "code"
+    inner = getattr(target, "_orig_mod", target)  # torch.compile wraps a module in another one
+    if isinstance(inner, torch.nn.Module):
+        recorder.target = inner
+        recorder.know_module(inner, "")
+        return type(inner).__name__
+    if not callable(target):
+        raise BadArgument(
+            f"The target is a {type(target).__name__}, which cannot be called. Pass a torch.nn.Module or a function."
+        )
+    owner = getattr(inner, "__self__", None)
+    if isinstance(owner, torch.nn.Module):  # a bound method, such as model.generate
+        recorder.know_module(owner, "")
+    function = getattr(inner, "_torchdynamo_orig_callable", inner)
+    recorder.namespace = _names_seen_by(function)
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _names_seen_by(function: Any) -> dict[str, Any]:
+    function = getattr(function, "__func__", function)
+    names: dict[str, Any] = {}
+    code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
+    if code is None:
+        return names
+    for name in code.co_names:
+        value = getattr(function, "__globals__", {}).get(name)
+        if isinstance(value, (torch.nn.Module, torch.Tensor)):
+            names[name] = value
+    for name, cell in zip(code.co_freevars, closure, strict=False):
+        with contextlib.suppress(ValueError):  # a cell that is still empty
+            names[name] = cell.cell_contents
+    return names
+
+
+@contextlib.contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    if seed is None:
+        yield
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+@contextlib.contextmanager
+def _eager_where_compiled(recorder: Recorder) -> Iterator[None]:
+    """Compiled code runs eagerly while it is traced, and compiled again afterwards."""
+    compiled = [m for _, m in recorder.addresses.values() if m._compiled_call_impl is not None]
+    saved = [m._compiled_call_impl for m in compiled]
+    for module in compiled:
+        module._compiled_call_impl = None
+    try:
+        if "torch._dynamo" in sys.modules:
+            with torch.compiler.set_stance("force_eager"):
+                yield
+        else:  # nothing was ever compiled; importing the compiler would take a second
+            yield
+    finally:
+        for module, implementation in zip(compiled, saved, strict=True):
+            module._compiled_call_impl = implementation
+
+

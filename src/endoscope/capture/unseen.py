@@ -1,0 +1,62 @@
+"""After a run: what may have been missed, and say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from endoscope.capture.recorder import Departure, version_of
+from endoscope.capture.source import source_line
+from endoscope.schema.ops import Kind, Notice
+
+if TYPE_CHECKING:
+    from endoscope.capture.result import Trace
+
+
+def look_for_unseen(trace: Trace) -> None:
+    _overwritten_unheard(trace)
+    _left_for_python(trace)
+    _made_unheard(trace)
+
+
+def _overwritten_unheard(trace: Trace) -> None:
+    """A version counter that moved without a heard write: the kept value is not what it was."""
+    recorder = trace.recorder
+    if not recorder.full:
+        return
+    kept, versions = recorder.kept, recorder.versions
+    for slot, tensor in enumerate(recorder.objects):
+        if versions[slot] >= 0 and slot not in kept and version_of(tensor) != versions[slot]:
+            recorder.stale.add(slot)
+            node = recorder.nodes[recorder.slot_node[slot]]
+            message = f"the result of {node[0].type} was overwritten by code that could not be heard"
+            _say(trace, Notice("overwritten", message, source_line(node[10], node[11])))
+
+
+def _left_for_python(trace: Trace) -> None:
+    recorder = trace.recorder
+    for departure in recorder.departures:
+        if not departure.control and _depends_on_input(trace, departure):
+            message = (
+                f"a value left torch through {departure.name}(); if it comes back, that dependence cannot be seen"
+            )
+            _say(trace, Notice("left", message, source_line(departure.code, departure.instruction)))
+
+
+def _depends_on_input(trace: Trace, departure: Departure) -> bool:
+    slots = [departure.read] if isinstance(departure.read, int) else departure.read
+    graph, slot_node = trace.graph_data, trace.recorder.slot_node
+    return any(
+        graph.from_input[slot_node[s]] or graph.kinds[slot_node[s]] is Kind.PARAMETER for s in slots if s >= 0
+    )
+
+
+def _made_unheard(trace: Trace) -> None:
+    for node, grad_fn in trace.recorder.strangers:
+        raw = trace.recorder.nodes[node]
+        message = f"a tensor computed by {grad_fn} came from code that could not be heard; it stands as a constant"
+        _say(trace, Notice("opaque", message, source_line(raw[10], raw[11])))
+
+
+def _say(trace: Trace, notice: Notice) -> None:
+    if notice not in trace.recorder.notices:
+        trace.recorder.notices.append(notice)

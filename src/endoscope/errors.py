@@ -1,0 +1,68 @@
+"""All errors a user can meet, as one tree.
+
+EndoscopeError                   everything below; catch this to catch us and nobody else
+├── MissingDependencyError       an optional library is not installed        (also ImportError)
+├── BadArgument                  an argument cannot mean anything            (also ValueError)
+│   └── NothingMatches           a pattern that selects no operation
+├── LookupFailed                 a key that names no operation               (also KeyError)
+├── ValueNotKept                 the value was not asked to be kept
+├── ValueChanged                 the kept tensor was overwritten unseen, so its old value is gone
+└── CannotReplay                 the trace lacks what a replay needs
+
+Every message says what was seen, why it cannot work and what to type instead. ``http_status`` is what the
+server answers when the error reaches it.
+"""
+
+from __future__ import annotations
+
+
+class EndoscopeError(Exception):
+    """Base of every error that Endoscope raises on purpose."""
+
+    http_status = 500
+
+
+class MissingDependencyError(EndoscopeError, ImportError):
+    """An optional library is needed for what was asked."""
+
+    http_status = 501
+
+
+class BadArgument(EndoscopeError, ValueError):
+    """An argument has no meaning here."""
+
+    http_status = 400
+
+
+class NothingMatches(BadArgument):
+    """A pattern selected nothing; the message lists the nearest names."""
+
+    http_status = 404
+
+
+class LookupFailed(EndoscopeError, KeyError):
+    """A key names no operation; the message lists the nearest keys."""
+
+    http_status = 404
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the message, with its newlines escaped.
+        return str(self.args[0]) if self.args else ""
+
+
+class ValueNotKept(EndoscopeError):
+    """The operation is known, its value was not kept."""
+
+    http_status = 404
+
+
+class ValueChanged(EndoscopeError):
+    """A kept tensor was overwritten after it was captured, by code that could not be seen."""
+
+    http_status = 409
+
+
+class CannotReplay(EndoscopeError):
+    """The trace does not hold what a replay would need."""
+
+    http_status = 409

@@ -1,0 +1,98 @@
+"""Is anything missing? Compare what the dispatcher executed with what was heard.
+
+The target runs once more under a dispatch mode, which sees every kernel that torch really runs. Each must have been
+started from inside a call that the recorder heard; the calls heard must be those of the trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.result import Trace
+from endoscope.capture.source import source_line, user_frame
+from endoscope.capture.trace import trace as run_trace
+from endoscope.replay.report import Report
+
+#: Kernels that only hand a tensor on; Python objects are made with them without any function being called.
+HANDING_ON = frozenset("detach alias lift_fresh lift_fresh_copy lift _local_scalar_dense view_as".split())
+
+_LISTENING = frozenset(
+    {"hear", "_hear_slowly", "_open", "_leave", "hear_opaque", "hear_transform", "_copy", "_identify", "_add_output"}
+)
+
+
+class Accountant(TorchDispatchMode):
+    """Notes every kernel that was started outside a heard call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0
+        self.missing: list[tuple[str, Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch._C._current_graph_task_id() == -1:
+            self.seen += 1
+            name = func._schema.name.partition("::")[2]
+            if name not in HANDING_ON and not _inside_heard_call(sys._getframe(1)):
+                frame = user_frame()
+                self.missing.append((name, source_line(frame.f_code, frame.f_lasti) if frame else None))
+        return func(*args, **(kwargs or {}))
+
+
+def _inside_heard_call(frame: FrameType | None) -> bool:
+    recorder_file = Recorder.begin_module.__code__.co_filename
+    while frame is not None:
+        if frame.f_code.co_name in _LISTENING and frame.f_code.co_filename == recorder_file:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextlib.contextmanager
+def _from_random_state(state: torch.Tensor | None) -> Iterator[None]:
+    if state is not None:
+        torch.set_rng_state(state)
+    yield
+
+
+def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs: Any) -> None:
+    accountant = Accountant()
+    try:
+        with _from_random_state(trace.recorder.random_state), accountant:
+            again = run_trace(target, kwargs if kwargs else tuple(args), save="none", seed=trace.seed)
+    except Exception as error:
+        report.unchecked.append(f"completeness: a run under a dispatch mode raised {type(error).__name__}: {error}")
+        return
+    for name, source in accountant.missing:
+        report.fail("complete", f"torch executed {name} outside every operation of the trace ({source})")
+    _compare_structure(report, trace, again)
+
+
+def _compare_structure(report: Report, trace: Trace, again: Trace) -> None:
+    """The operations heard now must be those of the trace, in the same order."""
+    then = [raw[0].type for raw in _operations(trace)]
+    now = [raw[0].type for raw in _operations(again)]
+    if then == now:
+        return
+    position = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
+    if len(now) >= len(then):
+        raw = _operations(again)[position]
+        report.fail("complete", f"a second run performs {raw[0].type} at {source_line(raw[10], raw[11])}, "
+                    "the trace does not")  # fmt: skip
+    else:
+        raw = _operations(trace)[position]
+        report.fail("complete", f"the trace has {raw[0].type} at {source_line(raw[10], raw[11])}, a second run "
+                    "does not perform it")  # fmt: skip
+
+
+def _operations(trace: Trace) -> list[Any]:
+    recorder = trace.recorder
+    return [raw for node, raw in enumerate(recorder.nodes) if node not in recorder.sources]

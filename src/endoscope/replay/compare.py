@@ -1,0 +1,93 @@
+"""Are two tensors equal, and if not, where do they first differ?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+#: A second run may use another instruction order (threads, alignment); more than this is a difference.
+UNITS_OF_LAST_PLACE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    reason: str
+    index: tuple[int, ...] | None = None
+    expected: Any = None
+    found: Any = None
+
+
+def same(expected: torch.Tensor, found: torch.Tensor) -> bool:
+    """Bit for bit, NaN equal to NaN."""
+    if expected is found:
+        return True
+    if expected.shape != found.shape or expected.dtype != found.dtype or expected.layout != found.layout:
+        return False
+    expected, found = plain(expected), plain(found)
+    if expected.numel() == 0 or torch.equal(expected, found):
+        return True
+    if not (expected.is_floating_point() or expected.is_complex()):
+        return False
+    return bool(torch.allclose(_wide(expected), _wide(found), rtol=0.0, atol=0.0, equal_nan=True))
+
+
+def difference(expected: torch.Tensor, found: torch.Tensor) -> tuple[Difference | None, float]:
+    """None if equal within the tolerance, and the largest deviation relative to the largest value."""
+    if same(expected, found):
+        return None, 0.0
+    if expected.shape != found.shape:
+        return Difference(f"kept shape {tuple(expected.shape)}, replayed shape {tuple(found.shape)}"), float("inf")
+    if expected.dtype != found.dtype:
+        return Difference(f"kept dtype {expected.dtype}, replayed dtype {found.dtype}"), float("inf")
+    a, b = plain(expected), plain(found)
+    if a.shape != b.shape:
+        return Difference("kept and replayed values differ in their inner structure"), float("inf")
+    unequal = ~torch.isclose(_wide(a), _wide(b), rtol=0.0, atol=0.0, equal_nan=True)
+    deviation = _deviation(a, b)
+    if a.is_floating_point() or a.is_complex():
+        limit = UNITS_OF_LAST_PLACE * torch.finfo(a.dtype).eps
+        if deviation <= limit:
+            return None, deviation
+    index = tuple(int(i) for i in unequal.nonzero()[0])
+    return Difference("kept and replayed values differ", index, a[index].item(), b[index].item()), deviation
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A dense, ordinary tensor with the same numbers."""
+    tensor = tensor.detach()
+    if tensor.is_quantized:
+        return tensor.int_repr()
+    if tensor.is_nested:
+        parts = [part.reshape(-1) for part in tensor.unbind()]
+        return torch.cat(parts) if parts else torch.empty(0)
+    if tensor.layout is not torch.strided:
+        return tensor.to_dense()
+    if tensor.is_conj():
+        tensor = tensor.resolve_conj()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
+    return tensor
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """A type in which comparisons are implemented (fp8 has none) and which holds every value exactly."""
+    if tensor.dtype in (torch.float64, torch.complex128, torch.float32, torch.complex64):
+        return tensor
+    if tensor.is_complex():
+        return tensor.to(torch.complex64)
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _deviation(a: torch.Tensor, b: torch.Tensor) -> float:
+    wide = torch.complex128 if a.is_complex() else torch.float64
+    x, y = a.to(wide), b.to(wide)
+    finite = torch.isfinite(x) & torch.isfinite(y)
+    agree = torch.isclose(x, y, rtol=0.0, atol=0.0, equal_nan=True)
+    if bool((~finite & ~agree).any()):
+        return float("inf")
+    if not bool(finite.any()):
+        return 0.0
+    scale = max(float(x[finite].abs().max()), 1e-300)
+    return float((x - y)[finite].abs().max()) / scale

@@ -1,0 +1,74 @@
+"""What a validation found."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import Any
+
+from endoscope.schema.ops import SourceLine
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that does not hold."""
+
+    reason: str
+    op: Any = None  # the operation, None if it concerns the run as a whole
+    check: str = ""  # replay, parents, complete, untouched
+    index: tuple[int, ...] | None = None  # first differing element
+    expected: Any = None  # the value that was kept
+    found: Any = None  # the value that the replay gave
+
+    @property
+    def source(self) -> SourceLine | None:
+        return self.op.source if self.op is not None else None
+
+    def __str__(self) -> str:
+        where = f"{self.op.label}: " if self.op is not None else ""
+        at = f" at index {list(self.index)}: kept {self.expected}, replayed {self.found}" if self.index else ""
+        line = f" ({self.source})" if self.source else ""
+        return f"[{self.check}] {where}{self.reason}{at}{line}"
+
+
+@dataclass(slots=True)
+class Report:
+    """Truthy if everything that was checked holds."""
+
+    name: str
+    failures: list[Failure] = field(default_factory=list)
+    checked: int = 0  # operations whose result was recomputed and compared
+    edges: int = 0  # parents that were perturbed, or excused
+    excused: list[tuple[Any, Any, str]] = field(default_factory=list)  # operation, parent, why it need not matter
+    unchecked: list[str] = field(default_factory=list)  # what could not be checked, and why
+    inexact: list[tuple[Any, float]] = field(default_factory=list)  # equal only within the tolerance
+    tolerance: str = "bit for bit, else within 16 units of the last place (relative to the largest value)"
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def fail(self, check: str, reason: str, op: Any = None, **details: Any) -> None:
+        self.failures.append(Failure(reason, op, check, **details))
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.ok else f"does NOT hold ({len(self.failures)} failures)"
+        lines = [
+            f"Validation of {self.name} {verdict}:",
+            f"    {self.checked} operations replayed on the kept values ({self.tolerance}); "
+            f"{len(self.inexact)} not bit for bit.",
+            f"    {self.edges} parents perturbed; {len(self.excused)} need not matter.",
+        ]
+        lines += [f"    FAILED {failure}" for failure in self.failures[:20]]
+        if len(self.failures) > 20:
+            lines.append(f"    … {len(self.failures) - 20} more in report.failures")
+        lines += [f"    not checked: {text}" for text in self.unchecked[:20]]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

@@ -1,0 +1,166 @@
+"""`validate()`: four proofs, in the order of the checks below.
+
+    replay      every operation, run again on the kept values of its parents, gives the kept result
+    parents     every claimed parent matters: another value gives another result, or there is a reason why not
+    complete    every operation that torch's dispatcher executed belongs to an operation of the trace
+    untouched   the traced run and a plain run agree: results, gradients, buffers, random state
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from endoscope.capture.op import Op
+from endoscope.capture.result import Trace
+from endoscope.capture.trace import arguments
+from endoscope.capture.values import _Changed
+from endoscope.errors import BadArgument, CannotReplay
+from endoscope.replay.accounting import check_complete
+from endoscope.replay.compare import difference, same
+from endoscope.replay.operands import MissingParent, call_again
+from endoscope.replay.perturb import excuse
+from endoscope.replay.report import Report
+from endoscope.replay.untouched import State, check_untouched
+from endoscope.schema.ops import Kind
+
+_ABSENT = object()
+
+
+def validate(target: Any, inputs: Any = _ABSENT) -> Report:
+    """Prove a trace. `target` is a module or function (with `inputs` as in `trace`), or a finished trace.
+
+    The target is run several times; its buffers, gradients, inputs and all random states are put back afterwards.
+    """
+    if isinstance(target, Trace):
+        return _validate_trace(target)
+    if inputs is _ABSENT:
+        raise BadArgument("validate() needs the inputs, too: endoscope.validate(model, x), or trace.validate().")
+    args, kwargs = arguments(inputs)
+    report = Report(_name(target))
+    state = State(target, args, kwargs)
+    try:
+        trace = check_untouched(report, state, target, args, kwargs)
+        check_values(report, trace)
+        state.restore()
+        check_complete(report, trace, target, args, kwargs)
+    finally:
+        state.restore()
+    return report
+
+
+def _validate_trace(trace: Trace) -> Report:
+    if not trace.recorder.full:
+        raise CannotReplay(
+            f"This trace of {trace.name} was taken with save={trace.recorder.save_text}, so values that the replay "
+            "needs were not kept. Trace with save='all', or call endoscope.validate(model, inputs)."
+        )
+    report = Report(trace.name)
+    check_values(report, trace)
+    if trace.rerun is None:
+        report.unchecked.append(
+            "completeness and the untraced run: the trace came from a `with tracing()` block, which cannot be run again"
+        )
+        return report
+    target, args, kwargs = trace.rerun()
+    state = State(target, args, kwargs)
+    try:
+        check_complete(report, trace, target, args, kwargs)
+        state.restore()
+        check_untouched(report, state, target, args, kwargs)
+    finally:
+        state.restore()
+    return report
+
+
+def check_values(report: Report, trace: Trace) -> None:
+    """Replay and perturb every operation, orphans included."""
+    for op in (*trace.ops, *trace.orphans):
+        try:
+            if op.kind in (Kind.COMPUTED, Kind.GENERATED):
+                _check_op(report, op)
+            else:
+                _check_end(report, op)
+        except _Changed:
+            report.fail("replay", "a value it needs was overwritten by code that could not be heard", op)
+
+
+def _check_end(report: Report, op: Op) -> None:
+    """Inputs and outputs are not computed; an output must be what its parent holds."""
+    if op.kind == Kind.OUTPUT and not op._raw[4]:
+        report.fail("replay", "no operation is known that made this output", op)
+    for slot in op.slots:
+        op._trace.values.tensor(slot)
+    report.checked += 1
+
+
+def _check_op(report: Report, op: Op) -> None:
+    facts = op._raw[0]
+    if not facts.replayable:
+        report.unchecked.append(f"{op.label} ({facts.name}) cannot be run again on values alone")
+        return
+    try:
+        found = call_again(op)
+    except MissingParent:
+        report.fail("replay", "an argument was a tensor whose origin the trace does not know", op)
+        return
+    except _Changed:
+        raise
+    except Exception as error:
+        report.fail("replay", f"running it again raised {type(error).__name__}: {error}", op)
+        return
+    kept = _results(op)
+    if len(kept) != len(found):
+        report.fail("replay", f"it returned {len(kept)} tensors, running it again {len(found)}", op)
+        return
+    if not all(map(same, kept, found)):
+        found = _exactly(op, found)
+        _compare(report, op, kept, found)
+    report.checked += 1
+    _check_parents(report, op, found)
+
+
+def _exactly(op: Op, found: list[torch.Tensor]) -> list[torch.Tensor]:
+    try:
+        return call_again(op, exact=True)
+    except Exception:
+        return found
+
+
+def _results(op: Op) -> list[torch.Tensor]:
+    raw, values = op._raw, op._trace.values
+    return [values.tensor(slot).detach() for slot in range(raw[5], raw[5] + raw[6] + raw[7])]
+
+
+def _compare(report: Report, op: Op, kept: list[torch.Tensor], found: list[torch.Tensor]) -> None:
+    for expected, replayed in zip(kept, found, strict=True):
+        problem, deviation = difference(expected, replayed)
+        if problem is not None:
+            report.fail(
+                "replay", problem.reason, op, index=problem.index, expected=problem.expected, found=problem.found
+            )
+            return
+        if deviation:
+            report.inexact.append((op, deviation))
+
+
+def _check_parents(report: Report, op: Op, baseline: list[torch.Tensor]) -> None:
+    slots = {s: None for read in op._raw[4] for s in ([read] if isinstance(read, int) else read) if s >= 0}
+    for slot in slots:
+        report.edges += 1
+        reason = excuse(op, slot, baseline)
+        if reason is None:
+            continue
+        parent = op._trace.op_at(op._trace.recorder.slot_node[slot])
+        if reason:
+            report.excused.append((op, parent, reason))
+        else:
+            report.fail("parents", f"its parent {parent.label} can be changed without changing the result", op)
+    for read in op._trace.recorder.hidden_reads.get(op.node, ()):
+        parent = op._trace.op_at(op._trace.recorder.slot_node[read if isinstance(read, int) else read[-1]])
+        report.excused.append((op, parent, "read inside an opaque body"))
+
+
+def _name(target: Any) -> str:
+    return type(target).__name__ if isinstance(target, torch.nn.Module) else getattr(target, "__name__", "target")

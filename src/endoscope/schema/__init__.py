@@ -1,0 +1,1 @@
+"""Frozen vocabulary shared by the write side and the read side; imports nothing of ours and no torch."""

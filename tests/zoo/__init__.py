@@ -1,0 +1,1 @@
+"""Small random-weight versions of published architectures, to try the tracer on."""
