@@ -35,8 +35,8 @@ def plain_work() -> dict[str, Work]:
     }
 
 
-def after_a_trace(trace_once: Work, rounds: int) -> dict[str, tuple[float, float]]:
-    """For each piece of work: time after a trace ÷ time without one, and the error of that ratio.
+def after_a_trace(trace_once: Work, rounds: int) -> dict[str, Comparison]:
+    """For each piece of work the times of both sides, "plain" and "traced".
 
     Must run before this process has traced anything.
     """
@@ -47,7 +47,7 @@ def after_a_trace(trace_once: Work, rounds: int) -> dict[str, tuple[float, float
     twin.start()
     try:
         trace_once()
-        return {name: _ratio(pipe, work, name, rounds) for name in work}
+        return {name: _compared(pipe, work, name, rounds) for name in work}
     finally:
         twin.kill()
         twin.join()
@@ -58,7 +58,7 @@ def _serve(pipe: Connection, work: Mapping[str, Work]) -> None:
         pipe.send(sample(work[pipe.recv()], CALLS_PER_SAMPLE))
 
 
-def _ratio(pipe: Connection, work: Mapping[str, Work], name: str, rounds: int) -> tuple[float, float]:
+def _compared(pipe: Connection, work: Mapping[str, Work], name: str, rounds: int) -> Comparison:
     def plain() -> float:
         pipe.send(name)
         secs: float = pipe.recv()
@@ -73,8 +73,7 @@ def _ratio(pipe: Connection, work: Mapping[str, Work], name: str, rounds: int) -
         sides = [("plain", plain), ("traced", traced)]
         for side, measured in reversed(sides) if number % 2 else sides:
             secs[side].append(measured())
-    comparison = Comparison({side: tuple(values) for side, values in secs.items()})
-    return comparison.ratio("traced", "plain"), comparison.error("traced", "plain")
+    return Comparison({side: tuple(values) for side, values in secs.items()})
 
 
 def _repeat(call: Work, times: int = 3000) -> None:

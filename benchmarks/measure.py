@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Side = Callable[[], object]
+NOISE = 0.03  # two sides that cost the same differ by up to this much on a shared machine
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(budget_secs=4.0, min_rounds=3, max_rounds=9)
+QUICK = Effort(budget_secs=4.0, min_rounds=5, max_rounds=9)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,10 @@ class Comparison:
     def best_ratio(self, side: str, to: str) -> float:
         """Fastest round of ``side`` ÷ fastest of ``to``: noise only adds, so both are nearly free of it."""
         return min(self.secs[side]) / min(self.secs[to])
+
+    def dearer(self, side: str, to: str) -> bool:
+        """Whether ``side`` costs more than ``to`` by more than noise: the median and the best must agree on it."""
+        return min(self.ratio(side, to), self.best_ratio(side, to)) > 1 + NOISE
 
     def error(self, side: str, to: str) -> float:
         """How far the median ratio may be off: its standard error, from the median distance of a round."""

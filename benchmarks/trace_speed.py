@@ -37,7 +37,6 @@ FULL_AT_MOST = {
     "5,000 tiny ops": 5.0,
 }
 VALIDATE_AT_MOST = {"ResNet-18 batch 1": 15.0}
-NOISE = 0.02  # two sides that cost the same differ by up to this much on a shared machine
 IMPORT_MS_AT_MOST = 50.0
 IMPORT = """
 import sys, time
@@ -73,19 +72,19 @@ class Block:
 def main() -> None:
     options = _options()
     effort = measure.QUICK if options.quick else measure.FULL
-    after: dict[str, tuple[float, float]] = {}
+    after: list[Line] = []
     with torch.no_grad() if options.no_grad else contextlib.nullcontext():
         if not options.floor_only:
             _say("plain torch after a trace ...")
-            after = after_a_trace(_trace_once, rounds=7 if options.quick else 21)
+            compared = after_a_trace(_trace_once, rounds=7 if options.quick else 21)
+            after = [_after_line(name, comparison) for name, comparison in compared.items()]
         blocks = [_measured(case, effort, options.floor_only) for case in select(options.models)]
     imported = [] if options.floor_only else _import_lines(3 if options.quick else 9)
     theirs = _peer(options)
     _print_blocks(blocks, theirs)
-    after_lines = [_after_line(name, *ratio) for name, ratio in after.items()]
-    _print_after(after_lines, theirs)
+    _print_after(after, theirs)
     _print_import(imported)
-    _print_verdict([*(line for block in blocks for line in block.lines), *after_lines, *imported])
+    _print_verdict([*(line for block in blocks for line in block.lines), *after, *imported])
 
 
 def _options() -> argparse.Namespace:
@@ -144,17 +143,21 @@ def _count_ops(model: nn.Module, x: Tensor, floor_only: bool) -> int:
 
 
 def _line(case: Case, way: str, comparison: measure.Comparison) -> Line:
-    ratio = comparison.ratio(way, "raw")
-    line = Line(way, ratio, comparison.error(way, "raw"), comparison.best_ratio(way, "raw"))
+    line = _ratio_line(way, comparison, way, "raw")
     if way in ("structure", "one layer") and "full" in comparison.secs:
-        dearer = comparison.ratio(way, "full") > 1 + max(NOISE, 2 * comparison.error(way, "full"))
-        return replace(line, target="≤ full", missed=dearer)
+        return replace(line, target="≤ full", missed=comparison.dearer(way, "full"))
     limit = {"full": FULL_AT_MOST, "validate": VALIDATE_AT_MOST}.get(way, {}).get(case.name)
-    return line if limit is None else replace(line, target=f"≤ {limit:g}", missed=ratio > limit)
+    return line if limit is None else replace(line, target=f"≤ {limit:g}", missed=comparison.ratio(way, "raw") > limit)
 
 
-def _after_line(name: str, ratio: float, error: float) -> Line:
-    return Line(name, ratio, error, target="1.00 ± noise", missed=ratio > 1 + max(NOISE, 3 * error))
+def _after_line(name: str, comparison: measure.Comparison) -> Line:
+    line = _ratio_line(name, comparison, "traced", "plain")
+    return replace(line, target="1.00 ± noise", missed=comparison.dearer("traced", "plain"))
+
+
+def _ratio_line(what: str, comparison: measure.Comparison, side: str, to: str) -> Line:
+    ratio, error, best = comparison.ratio(side, to), comparison.error(side, to), comparison.best_ratio(side, to)
+    return Line(what, ratio, error, best)
 
 
 def _import_lines(times: int) -> list[Line]:
@@ -193,18 +196,18 @@ def _print_blocks(blocks: list[Block], theirs: Mapping[str, Any]) -> None:
         other = theirs["cases"].get(block.name, {"ratios": {}, "failures": {}})
         head = [block.name, f"{block.ops:,}", f"{block.raw_ms:.2f}"]
         for line in block.lines:
-            best = "" if line.best is None else f"{line.best:.3f}"
-            rows.append([*head, line.what, _value(line), best, _goal(line), _peer_value(other, line.what)])
+            peers = _peer_value(other, line.what)
+            rows.append([*head, line.what, _value(line), _best(line), _goal(line), peers])
             head = ["", "", ""]
     print(f"\nOne torch thread, CPU time, torch {torch.__version__}. TorchLens: {_peer_note(theirs)}.\n")
     print_table(rows)
 
 
 def _print_after(lines: list[Line], theirs: Mapping[str, Any]) -> None:
-    rows = [["plain torch", "after a trace ÷ before", "target", "TorchLens"]]
+    rows = [["plain torch", "after a trace ÷ before", "best ÷ best", "target", "TorchLens"]]
     for line in lines:
         other = theirs["after"].get(line.what)
-        rows.append([line.what, _value(line), _goal(line), f"{other[0]:.2f}" if other else "–"])
+        rows.append([line.what, _value(line), _best(line), _goal(line), f"{other:.2f}" if other else "–"])
     if lines:
         print_table(rows)
 
@@ -224,6 +227,10 @@ def _print_verdict(lines: list[Line]) -> None:
 
 def _value(line: Line) -> str:
     return line.note[:60] if line.measured is None else f"{line.measured:.3f} ± {line.error:.3f}"
+
+
+def _best(line: Line) -> str:
+    return "" if line.best is None else f"{line.best:.3f}"
 
 
 def _goal(line: Line) -> str:

@@ -63,10 +63,15 @@ def true_or_refused(op: Any, expected: Tensor) -> bool:
         return True
 
 
+def label_of(op: Any) -> str:
+    """The label a failure points at, whether it carries the op or its name."""
+    return str(getattr(op, "label", op))
+
+
 def proves(target: Callable[..., Any], inputs: Any) -> Any:
     """Validate and, when it does not hold, fail with what the report says."""
     report = endoscope.validate(target, inputs)
-    assert report, "\n".join(f"{failure.op}: {failure.reason}" for failure in report.failures)
+    assert report, "\n".join(f"{label_of(failure.op)}: {failure.reason}" for failure in report.failures)
     assert report.ok is True
     assert not list(report.failures)
     return report

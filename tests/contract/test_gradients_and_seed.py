@@ -95,14 +95,14 @@ def test_an_overwritten_tensor_has_the_gradient_of_each_moment() -> None:
 
 def test_several_outputs_have_several_gradients() -> None:
     def target(x: Tensor) -> Tensor:
-        left, right = x.split([2, 3], dim=1)
+        left, right = x.chunk(2, dim=1)
         return left.sum() * 2 + right.sum() * 5
 
     trace = endoscope.trace(target, X.clone().requires_grad_(), gradients=True)
     trace.result.backward()
-    left, right = only(trace, "split").gradient
-    assert identical(left, torch.full((2, 2), 2.0))
-    assert identical(right, torch.full((2, 3), 5.0))
+    left, right = only(trace, "chunk").gradient
+    assert identical(left, torch.full((2, 3), 2.0))
+    assert identical(right, torch.full((2, 2), 5.0))
 
 
 def test_only_where_values_are_kept() -> None:

@@ -120,11 +120,11 @@ def test_inputs_deep_inside_containers_know_their_path() -> None:
 
     batch = {
         "ids": A,
-        "pair": Pair(left=A, right=B),
-        "guess": Prediction(score=torch.ones(()), extras={"parts": [B, A * 10]}),
+        "pair": Pair(left=A + 1, right=B),
+        "guess": Prediction(score=torch.ones(()), extras={"parts": [B + 1, A * 10]}),
     }
     trace = endoscope.trace(target, (batch,))
-    shown = {text for op in trace.inputs if (text := str(op))}
+    shown = [str(op) for op in trace.inputs]
     assert any("ids" in text for text in shown)
     assert any("pair" in text and "left" in text for text in shown)
     assert any("pair" in text and "right" in text for text in shown)
@@ -179,15 +179,25 @@ def test_an_input_returned_as_it_is() -> None:
     assert trace.complete is True
 
 
-def test_one_tensor_returned_twice() -> None:
-    def target(x: Tensor) -> tuple[Tensor, Tensor]:
+def test_one_tensor_in_two_places_shows_both() -> None:
+    def target(x: Tensor) -> dict[str, Tensor]:
         y = x * 2
-        return y, y
+        return {"last_state": y, "every_state": y}
 
     trace = endoscope.trace(target, A)
-    assert trace.result[0] is trace.result[1]
-    assert len(trace.outputs) == 2
-    assert [labels(op.parents) for op in trace.outputs] == [["mul_1_1"], ["mul_1_1"]]
+    assert trace.result["last_state"] is trace.result["every_state"]
+    shown = " ".join(str(op) for op in trace.outputs)
+    assert "last_state" in shown
+    assert "every_state" in shown
+    assert {label for op in trace.outputs for label in labels(op.parents)} == {"mul_1_1"}
+
+
+def test_one_tensor_given_in_two_places_shows_both() -> None:
+    trace = endoscope.trace(lambda query, key: query * key, {"query": A, "key": A})
+    shown = " ".join(str(op) for op in trace.inputs)
+    assert "query" in shown
+    assert "key" in shown
+    assert identical(trace.result, A * A)
 
 
 def test_an_input_that_is_never_used_is_still_an_input() -> None:

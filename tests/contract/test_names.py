@@ -216,7 +216,7 @@ def test_a_wrong_key_names_the_nearest(key: str, nearest: str) -> None:
     with pytest.raises(LookupFailed) as caught:
         trace[key]
     message = str(caught.value)
-    assert key in message
+    assert all(part in message for part in key.split(":"))
     assert nearest in message.replace(key, "", 1)
 
 
@@ -245,7 +245,8 @@ def test_a_failed_look_up_is_a_key_error_that_reads_well() -> None:
     with pytest.raises(KeyError) as caught:
         endoscope.trace(DemoNetwork(), X)["nothing like it"]
     assert isinstance(caught.value, EndoscopeError)
-    assert not str(caught.value).startswith(("'", '"'))
+    assert "nothing like it" in str(caught.value)
+    assert str(caught.value) == caught.value.args[0], "a plain KeyError would show the message in quotes"
 
 
 def test_an_empty_module_address_is_no_secret_key() -> None:

@@ -101,7 +101,7 @@ def test_one_pass_of_a_layer_says_which() -> None:
 def test_printing_what_was_not_kept_works() -> None:
     trace = endoscope.trace(DemoNetwork(), X, save="none")
     assert "linear_1_3" in str(trace["linear_1_3"])
-    assert "not kept" in str(trace["linear_1_3"]).lower() or "not saved" in str(trace["linear_1_3"]).lower()
+    assert "float32" in str(trace["linear_1_3"])
     assert all(label in str(trace) for label in DEMO_LABELS)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import endoscope
 from endoscope.errors import EndoscopeError
-from tests.contract.helpers import computed, identical, labels, proves
+from tests.contract.helpers import computed, identical, label_of, labels, proves
 from tests.models import (
     AttentionBlock,
     ConvNet,
@@ -39,11 +39,6 @@ X = torch.rand(5, 5)
 def size(checked: Any) -> int:
     """`report.checked` as a number, whether it counts or lists."""
     return checked if isinstance(checked, int) else len(checked)
-
-
-def name(op: Any) -> str:
-    """The label a failure points at."""
-    return str(getattr(op, "label", op))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +168,7 @@ def test_one_corrupted_element_is_found_and_described(label: str) -> None:
     report = trace.validate()
     assert not report
     assert report.ok is False
-    (failure,) = [failure for failure in report.failures if name(failure.op) == label][:1]
+    (failure,) = [failure for failure in report.failures if label_of(failure.op) == label][:1]
     text = f"{failure.reason} {failure}"
     assert label in text
     assert "4321.5" in text
@@ -188,13 +183,13 @@ def test_a_small_corruption_is_found(delta: float) -> None:
     trace = fresh()
     op = trace["mul_2_3"]
     plant(op, (0, 0), float(op.value[0, 0]) + delta)
-    assert "mul_2_3" in {name(failure.op) for failure in trace.validate().failures}
+    assert "mul_2_3" in {label_of(failure.op) for failure in trace.validate().failures}
 
 
 def test_a_corruption_to_nan_is_found() -> None:
     trace = fresh()
     plant(trace["add_1_2"], (0, 1), float("nan"))
-    assert "add_1_2" in {name(failure.op) for failure in trace.validate().failures}
+    assert "add_1_2" in {label_of(failure.op) for failure in trace.validate().failures}
 
 
 def test_two_swapped_values_are_found() -> None:
@@ -205,7 +200,7 @@ def test_two_swapped_values_are_found() -> None:
     two[...] = kept
     report = trace.validate()
     assert not report
-    assert {"mul_1_1", "add_1_2"} <= {name(failure.op) for failure in report.failures}
+    assert {"mul_1_1", "add_1_2"} <= {label_of(failure.op) for failure in report.failures}
 
 
 def test_a_value_overwritten_after_the_trace_is_found() -> None:
@@ -227,14 +222,14 @@ def test_a_corrupted_output_is_found() -> None:
 
 
 def test_a_model_that_is_never_the_same_twice_is_not_called_proven() -> None:
-    class Drifting(nn.Module):
-        """Counts its calls in a plain attribute: no run equals the one before."""
+    calls = []
 
-        calls = 0
+    class Drifting(nn.Module):
+        """Counts its calls where nobody can put the count back: no run equals the one before."""
 
         def forward(self, x: Tensor) -> Tensor:
-            self.calls += 1
-            return x * self.calls
+            calls.append(1)
+            return x * len(calls)
 
     report = endoscope.validate(Drifting(), X)
     assert not report
@@ -301,6 +296,18 @@ def test_an_exception_in_the_model_reaches_the_user_from_validate_too() -> None:
     with pytest.raises(ValueError, match="inside") as caught:
         endoscope.validate(target, X)
     assert caught.value is error
+
+
+def test_an_operation_that_hides_from_function_modes_is_seen_or_reported() -> None:
+    def target(x: Tensor) -> Tensor:
+        with torch._C.DisableTorchFunction():
+            hidden = x.cosh()
+        return hidden + x
+
+    seen = "cosh" in {op.type for op in endoscope.trace(target, X).ops}
+    report = endoscope.validate(target, X)
+    told = " ".join(f"{label_of(failure.op)} {failure.reason}" for failure in report.failures)
+    assert (seen and report.ok) or (not report and "cosh" in told)
 
 
 def test_a_wrong_answer_in_the_traced_run_would_be_found() -> None:

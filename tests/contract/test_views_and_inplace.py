@@ -97,9 +97,9 @@ def test_a_chain_of_views() -> None:
         lambda y: y.reshape(4, 3),
         lambda y: y.movedim(0, 1)[1],
     ],
-    ids=(
-        "detach data view T as_strided diagonal unfold expand split unbind step contiguous reshape movedim".split()
-    ),
+    ids="""
+        detach data view T as_strided diagonal unfold expand split unbind step contiguous reshape movedim
+    """.split(),
 )
 def test_a_write_through_any_alias_is_seen(alias: Callable[[Tensor], Tensor]) -> None:
     def target(x: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ def fingerprint(model: nn.Module) -> dict[str, Any]:
             inside = {k: id(v) for k, v in value.items()} if isinstance(value, dict) else None
             found[f"{address}/{name}"] = (id(value), inside)
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        found[f"{name} tensor"] = (dict(vars(tensor)), tensor._backward_hooks, tensor.grad_fn)
+        found[f"{name} tensor"] = (dict(vars(tensor)), bool(tensor._backward_hooks), tensor.grad_fn)
     return found
 
 
@@ -117,12 +117,23 @@ def check_untouched(before: dict[str, Any], after: dict[str, Any]) -> None:
 def test_nothing_is_left_on_the_model(make: type[nn.Module], shape: tuple[int, ...]) -> None:
     model, x = make(), torch.rand(shape)
     before = fingerprint(model)
-    trace = endoscope.trace(model, x, gradients=True)
+    trace = endoscope.trace(model, x)
     after = fingerprint(model)
     assert before.keys() == after.keys()
     assert before == after
     assert vars(x) == {}
+    assert not x._backward_hooks
     assert len(trace) > 2
+
+
+def test_nothing_is_left_on_the_model_once_the_gradients_are_in() -> None:
+    model, x = Mlp(), torch.rand(2, 5).requires_grad_()
+    before = fingerprint(model)
+    trace = endoscope.trace(model, x, gradients=True)
+    trace.result.sum().backward()
+    assert trace["relu_1"].gradient is not None
+    assert fingerprint(model) == before
+    assert not x._backward_hooks
 
 
 @pytest.mark.parametrize("save", ["all", "none"])
@@ -291,7 +302,9 @@ def test_a_dispatch_mode_of_the_user_sees_the_same_kernels() -> None:
         model(x)
     with CountKernels() as traced:
         endoscope.trace(model, x)
-    assert [name for name in traced.names if "detach" not in name] == plain.names
+    assert [name for name in traced.names if "detach" not in name] == [
+        name for name in plain.names if "detach" not in name
+    ]
 
 
 def test_the_trace_lets_go_of_everything() -> None:

@@ -26,7 +26,7 @@ def test_validate_holds(name: str, request: pytest.FixtureRequest) -> None:
 
 
 def explain(report: Any) -> str:
-    shown = [f"{failure.op}: {failure.reason}" for failure in report.failures[:SHOWN_FAILURES]]
+    shown = [str(failure) for failure in report.failures[:SHOWN_FAILURES]]
     return "\n".join([f"{len(report.failures)} failures, {report.checked} checked", *shown])
 
 

@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
 
 Rule = Callable[[Call], int]
-RULES: dict[str, Rule] = {}
+RULES: dict[str, Rule] = {}  # plain name of a torch function -> how to count it
 
 
 def count_flops(
@@ -80,7 +80,6 @@ def counts(*names: str) -> Callable[[Rule], Rule]:
 
 
 # ---- no arithmetic
-
 VIEWS = """H T adjoint as_strided broadcast_tensors broadcast_to chunk conj data detach diagonal dsplit expand
     expand_as flatten getitem hsplit imag linalg_diagonal mH mT moveaxis movedim narrow permute ravel real
     reshape reshape_as select split split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind
@@ -93,8 +92,8 @@ COPIES = """_pack_padded_sequence _pad_packed_sequence as_strided_scatter atleas
     row_stack select_scatter set short slice_scatter stack tile to to_dense tril triu type type_as
     upsample_nearest1d upsample_nearest2d upsample_nearest3d vstack""".split()
 INDEXING = """argwhere embedding fill_diagonal gather index index_copy index_fill index_select masked_fill
-    masked_scatter masked_select max_unpool1d max_unpool2d max_unpool3d nonzero one_hot scatter setitem take
-    take_along_dim where""".split()
+    masked_scatter masked_select max_unpool1d max_unpool2d max_unpool3d nonzero one_hot scatter setitem
+    take take_along_dim where""".split()
 FACTORIES = """arange as_tensor asarray bernoulli cauchy empty empty_like empty_permuted empty_strided
     exponential eye fill from_numpy full full_like geometric linspace log_normal logspace new_empty
     new_empty_strided new_full new_ones new_tensor new_zeros normal ones ones_like rand rand_like randint
@@ -104,23 +103,20 @@ FACTORIES = """arange as_tensor asarray bernoulli cauchy empty empty_like empty_
 counts(*VIEWS, *COPIES, *INDEXING, *FACTORIES)(lambda call: 0)
 
 # ---- element by element
-
-ARITHMETIC = """abs add addcdiv addcmul ceil clamp clamp_max clamp_min clip copysign div divide floor
-    floor_divide fmax fmin fmod frac kron ldexp lerp maximum minimum mul multiply nan_to_num neg negative
-    outer ger pos positive reciprocal remainder rfloordiv rmod round rsub rtruediv sgn sign square sub
-    subtract true_divide trunc bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor eq ge gt isclose isfinite isinf isnan isneginf isposinf le logical_and logical_not logical_or
-    logical_xor lt ne""".split()
-FUNCTIONS = """acos acosh angle arccos arcsin arctan arctan2 asin asinh atan atan2 atanh celu cos cosh
-    dequantize digamma elu erf erfc erfinv exp exp2 expit expm1 float_power gelu glu hardshrink hardsigmoid
-    hardswish hardtanh heaviside hypot i0 leaky_relu lgamma log log10 log1p log2 log_sigmoid logaddexp
-    logaddexp2 logit logsigmoid mish polar polygamma pow prelu quantize_per_channel quantize_per_tensor relu
-    relu6 rpow rrelu rsqrt selu sigmoid silu sin sinc sinh softplus softshrink softsign sqrt tan tanh
-    tanhshrink threshold xlogy""".split()
+ELEMENTWISE = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp clamp_max
+    clamp_min clip copysign cos cosh dequantize digamma div divide elu eq erf erfc erfinv exp exp2 expit expm1
+    float_power floor floor_divide fmax fmin fmod frac ge gelu glu gt hardshrink hardsigmoid hardswish
+    hardtanh heaviside hypot i0 isclose isfinite isinf isnan isneginf isposinf kron ldexp le leaky_relu lerp
+    lgamma log log10 log1p log2 log_sigmoid logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor logit logsigmoid lt maximum minimum mish mul multiply nan_to_num ne neg negative outer polar
+    pos positive pow prelu quantize_per_channel quantize_per_tensor reciprocal relu relu6 remainder rfloordiv
+    rmod round rpow rrelu rsqrt rsub rtruediv selu sgn sigmoid sign silu sin sinc sinh softplus softshrink
+    softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide trunc xlogy""".split()
 LOSSES = """binary_cross_entropy binary_cross_entropy_with_logits huber_loss kl_div l1_loss mse_loss
     poisson_nll_loss smooth_l1_loss soft_margin_loss""".split()
 
-counts(*ARITHMETIC, *FUNCTIONS)(Call.out_size)
+counts(*ELEMENTWISE)(Call.out_size)
 
 
 @counts(*LOSSES)
@@ -142,13 +138,12 @@ counts("cosine_similarity")(  # three products of vectors: of both inputs, and o
 )
 
 # ---- reductions
-
 #: Steps per input element -> the functions that take so many; the documentation says which steps.
 STEPS = {
     1: """all amax amin any argmax argmin col2im count_nonzero cummax cummin cumprod cumsum fold logcumsumexp
         mean nanmean nansum prod sum""",
     2: "aminmax linalg_vector_norm",
-    3: "normalize",
+    3: "normalize _weight_norm",
     4: "logsumexp rms_norm std std_mean var var_mean",
     5: "softmax log_softmax cross_entropy cross_entropy_loss",
     7: "group_norm instance_norm layer_norm native_group_norm native_layer_norm",
@@ -209,15 +204,16 @@ for _dims in (1, 2, 3):
     counts(*(f"adaptive_{name}" for name in _pools))(partial(_adaptive_pool, dims=_dims))
 
 # ---- weighted sums and matrix products; a bias is the start of the sum and costs nothing
-
 counts("linear", "matmul", "linalg_matmul", "mm", "bmm", "mv", "dot", "vdot", "inner")(
     lambda call: 2 * call.out_size() * call.shape(0, "input", "self")[-1]
 )
 counts("addmm", "addbmm", "baddbmm")(  # addbmm sums over the batch: its output is too small to count with
     lambda call: 2 * prod(call.shape(1, "mat1", "batch1")) * call.shape(2, "mat2", "batch2")[-1]
 )
+counts("_grouped_mm", "grouped_mm")(  # whichever of the three sizes is split among the groups
+    lambda call: 2 * min(call.out_size() * call.shape(0)[-1], prod(call.shape(0)) * call.shape(1)[-1])
+)
 counts("addmv")(lambda call: 2 * prod(call.shape(1, "mat")))
-counts("addr")(lambda call: 2 * call.out_size())
 counts("bilinear")(  # the first input times the weight, then the result times the second input
     lambda call: 2 * call.out_size() * (call.shape(0, "input1")[-1] + 1) * call.shape(1, "input2")[-1]
 )

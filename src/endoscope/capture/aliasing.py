@@ -19,7 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from endoscope.capture.regions import Region, overlaps, region_of, storage_key, visible
 
-#: One read: the slot that is seen, or several (oldest first) when writes cover the tensor only in part.
+#: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
 Read = int | tuple[int, ...]
 
 
@@ -37,8 +37,23 @@ class Overwritten:
         if self.answer is None:
             seen = visible(self.region, self.regions)
             slots = [self.base if i == -1 else self.slots[i] for i in seen]
-            self.answer = slots[0] if len(slots) == 1 else tuple(slots)
+            # A tuple even for one: that value lies in the same memory, but maybe in another shape.
+            self.answer = self.base if slots == [self.base] else tuple(slots)
         return self.answer
+
+    def read_part(self, part: Region) -> Read:
+        """The same for a part of the tensor: a view taken of it sees only what was written there."""
+        slots = [self.base if i == -1 else self.slots[i] for i in visible(part, self.regions)]
+        return self.base if slots == [self.base] else tuple(slots)
+
+
+@dataclass(slots=True)
+class _Member:
+    """A living tensor on a storage."""
+
+    reference: Any
+    latest: int = -1  # the slot it holds now
+    uncopied: list[int] = field(default_factory=list)  # slots whose value is still read from it
 
 
 class Aliasing:
@@ -49,7 +64,7 @@ class Aliasing:
         self._objects = objects
         self._dereference = dereference
         self._indexed = 0
-        self._by_storage: dict[int, dict[int, int]] = {}  # storage -> id of tensor -> latest slot
+        self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._written: dict[int, StorageWeakRef] = {}  # pins the number of a written storage against re-use
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
 
@@ -60,35 +75,42 @@ class Aliasing:
             if tensor is not None:
                 key = storage_key(tensor)
                 if key is not None:
-                    self._by_storage.setdefault(key, {})[id(tensor)] = slot
+                    members = self._by_storage.setdefault(key, {})
+                    member = members.get(id(tensor))
+                    if member is None or self._dereference(member.reference) is not tensor:
+                        member = members[id(tensor)] = _Member(self._objects[slot])
+                    member.latest = slot
+                    member.uncopied.append(slot)
         self._indexed = len(self._objects)
 
     def neighbours(self, tensor: torch.Tensor) -> Iterable[tuple[int, torch.Tensor]]:
         """Living tensors that use the storage of `tensor` (itself included), with their latest slots."""
+        return [(member.latest, other) for member, other in self._members(tensor)]
+
+    def _members(self, tensor: torch.Tensor) -> list[tuple[_Member, torch.Tensor]]:
         self.index()
         key = storage_key(tensor)
         if key is None:
             slot = self._ids.get(id(tensor))
-            return [(slot, tensor)] if slot is not None else []
-        members = self._by_storage.get(key)
-        if not members:
-            return []
+            return [] if slot is None else [(_Member(tensor, slot, [slot]), tensor)]
         alive = []
-        for identity, slot in list(members.items()):
-            other = self._dereference(self._objects[slot])
-            if other is None or id(other) != identity or storage_key(other) != key:
+        members = self._by_storage.get(key, {})
+        for identity, member in list(members.items()):
+            other = self._dereference(member.reference)
+            if other is None or storage_key(other) != key:
                 del members[identity]  # dead, or moved to another storage by `x.data = y`
             else:
-                alive.append((slot, other))
+                alive.append((member, other))
         return alive
 
-    def before_write(self, tensors: list[torch.Tensor], copy: Callable[[int, torch.Tensor], None]) -> None:
-        """Call `copy(slot, tensor)` for every value that the coming write would destroy."""
+    def before_write(self, tensors: list[torch.Tensor], copy: Callable[[list[int], torch.Tensor], None]) -> None:
+        """Call `copy(slots, tensor)` for every value that the coming write would destroy."""
         for tensor in tensors:
             written = region_of(tensor) if storage_key(tensor) is not None else None
-            for slot, other in self.neighbours(tensor):
+            for member, other in self._members(tensor):
                 if other is tensor or written is None or overlaps(region_of(other), written):
-                    copy(slot, other)
+                    copy(member.uncopied, other)
+                    member.uncopied = []
 
     def after_write(self, tensor: torch.Tensor, slot: int, untouched: Callable[[int, torch.Tensor], None]) -> None:
         """`tensor` holds the result of `slot` now; whoever shares its memory sees it.
@@ -116,15 +138,28 @@ class Aliasing:
             else:
                 untouched(other_slot, other)
 
+    def narrow(self, tensor: torch.Tensor, read: Read, results: list[torch.Tensor]) -> Read:
+        """What an operation saw of `tensor` if all that it returned are views of it."""
+        note = self.readers.get(id(tensor))
+        key = storage_key(tensor)
+        if note is None or key is None or any(storage_key(result) != key for result in results):
+            return read
+        parts = [note.read_part(region_of(result)) for result in results]
+        slots = {slot for part in parts for slot in ([part] if isinstance(part, int) else part)}
+        return note.base if slots == {note.base} else tuple(sorted(slots))
+
     def adopt(self, stranger: torch.Tensor) -> Read | None:
         """What is seen through a tensor that nobody announced but whose memory is known; None if it is not."""
         family = sorted(self.neighbours(stranger), key=lambda member: member[0])
         if not family or storage_key(stranger) is None:
             return None
         region = region_of(stranger)
-        twins = [slot for slot, t in family if t.shape == stranger.shape and region_of(t) == region]
+        twins = [(slot, t) for slot, t in family if t.shape == stranger.shape and t.stride() == stranger.stride()
+                 and t.dtype == stranger.dtype and region_of(t) == region]  # fmt: skip
         if twins:
-            family = [(slot, t) for slot, t in family if slot == twins[-1]]
+            slot, twin = twins[-1]
+            note = self.readers.get(id(twin))
+            return note.read() if note else slot
         seen = [i for i in visible(region, [region_of(t) for _, t in family]) if i >= 0]
         if not seen:
             return None
@@ -134,5 +169,4 @@ class Aliasing:
             note = self.readers.get(id(tensor))
             read = note.read() if note else slot
             slots.extend([read] if isinstance(read, int) else read)
-        unique = tuple(sorted(set(slots)))
-        return unique[0] if len(unique) == 1 else unique
+        return tuple(sorted(set(slots)))

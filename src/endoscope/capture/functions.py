@@ -106,8 +106,12 @@ def plain_name(name: str) -> str:
             bare = bare[1:]
         return _OPERATOR_FUNCTIONS.get(bare, bare)
     if name.endswith("_") and not name.endswith("__") and len(name) > 1:
-        return name[:-1]
-    return name
+        name = name[:-1]
+    return _SAME_AS.get(name, name)
+
+
+#: What the user wrote and what torch calls, where one function serves under two names.
+_SAME_AS = {"split_with_sizes": "split", "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub"}
 
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split()

@@ -23,13 +23,16 @@ class Gradients:
     def watch(self, slot: int, tensor: torch.Tensor) -> None:
         if not tensor.requires_grad:
             return
+        hooks = tensor._backward_hooks if tensor.is_leaf else None
         handle = tensor.register_hook(partial(_store, self.of_slot, slot))
         if tensor.is_leaf:
-            self._on_leaves.append(handle)
+            self._on_leaves.append((tensor, hooks is None, handle))
 
     def release(self) -> None:
-        for handle in self._on_leaves:
+        for tensor, had_none, handle in reversed(self._on_leaves):
             handle.remove()
+            if had_none:
+                tensor._backward_hooks = None  # an empty dictionary would stay behind
         self._on_leaves.clear()
 
 

@@ -162,8 +162,10 @@ class Keeper:
         """The trace is complete: keep exactly what was asked for, and complain if that is nothing."""
         if self.function is None and not self.patterns:
             trace.recorder.kept.clear()
+            trace.recorder.chosen = set()
             return
         wanted: set[int] = set()
+        trace.recorder.chosen = chosen_nodes = set()
         unused = {p.text for p in self.patterns}
         for op in trace.everything():
             if self.function is not None:
@@ -174,6 +176,7 @@ class Keeper:
                 chosen = bool(hits)
             if chosen:
                 wanted.update(op.slots)
+                chosen_nodes.add(op.node)
         for slot in [s for s in trace.recorder.kept if s not in wanted]:
             del trace.recorder.kept[slot]
         if unused and trace.finished:

@@ -65,7 +65,7 @@ def named_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Tensors (and generators) inside inputs or outputs of a target, with their paths.
 
     Looks into lists, tuples, NamedTuples, mappings, dataclasses, Hugging Face outputs and caches, and plain
-    objects that carry tensors as attributes. A tensor is reported once, at its first path.
+    objects that carry tensors as attributes. A tensor is reported at every path that leads to it.
     """
     seen: set[int] = set()
     budget = [_MOST_LEAVES]
@@ -75,11 +75,11 @@ def named_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _walk(value: Any, path: str, seen: set[int], budget: list[int]) -> Iterator[tuple[str, Any]]:
     if value.__class__ in ATOMS or id(value) in seen or budget[0] <= 0:
         return
-    seen.add(id(value))
     budget[0] -= 1
     if isinstance(value, (torch.Tensor, types.GeneratorType)):
         yield path, value
         return
+    seen.add(id(value))
     if isinstance(value, _OPAQUE):
         return
     for key, item in _children(value):

@@ -94,6 +94,6 @@ class Keys:
             known = self._found[stem]
             count = len(known)
             passes = f"{stem}:1" if count == 1 else f"{stem}:1 to {stem}:{count}"
-            return f"{stem!r} has no pass {pass_}: it ran {count} time{'s' * (count > 1)}. Use {passes}."
+            return f"There is no {key!r}: {stem} ran {count} time{'s' * (count > 1)}. Use {passes}."
         close = ", ".join(repr(k) for k in nearest(key, self.all()))
-        return f"{key!r} names no operation of {self._trace.name}. Nearest: {close}."
+        return f"No operation of {self._trace.name} is called {key!r}. Nearest: {close}."

@@ -276,7 +276,7 @@ class ParameterUse:
     @property
     def count(self) -> int:
         """How many numbers."""
-        return sum(meta.shape.numel() for p in self.ops for meta in p.metas)
+        return sum(meta.numel for p in self.ops for meta in p.metas)
 
     @property
     def bytes(self) -> int:

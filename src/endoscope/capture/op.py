@@ -81,7 +81,8 @@ class Op:
 
     @property
     def kept(self) -> bool:
-        return all(self._trace.values.holds(slot) for slot in self.slots)
+        chosen = self._trace.recorder.chosen
+        return chosen is None or self.node in chosen
 
     @property
     def value(self) -> Any:
@@ -118,7 +119,7 @@ class Op:
     @property
     def bytes(self) -> int:
         """Size of the values it returned (a view counts like a copy)."""
-        return sum(_numel(meta.shape) * meta.dtype.itemsize for meta in self.metas)
+        return sum(meta.bytes for meta in self.metas)
 
     @property
     def flops(self) -> int | None:
@@ -193,10 +194,3 @@ class Op:
         from endoscope.capture.printing import op_html
 
         return op_html(self)
-
-
-def _numel(shape: Any) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total

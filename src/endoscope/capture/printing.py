@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from endoscope.capture.summary import size_text
+from endoscope.errors import ValueChanged, ValueNotKept
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -125,21 +126,20 @@ def _tensor_facts(op: Op) -> list[tuple[str, str]]:
     several = len(op.slots) > 1
     for number, meta in enumerate(op.metas):
         title = f"    Output tensor {number}" if several else "    Output tensor"
-        size = meta.shape.numel() * meta.dtype.itemsize
-        facts.append((title, f"shape={tuple(meta.shape)}, dtype={meta.dtype}, size={size_text(size)}"))
+        facts.append((title, f"shape={tuple(meta.shape)}, dtype={meta.dtype}, size={size_text(meta.bytes)}"))
         if number < 3:
             facts.append(("", textwrap.indent(_value_text(op, number), " " * 8)))
     return facts
 
 
 def _value_text(op: Op, number: int) -> str:
-    from endoscope.errors import EndoscopeError
-
     try:
         tensor = op.outputs[number]
         return f"{tensor[:5, :5] if tensor.dim() == 2 else tensor}" if tensor.numel() < 100_000 else "(large)"
-    except EndoscopeError as error:
-        return f"({type(error).__name__})"
+    except ValueNotKept:
+        return "(not kept)"
+    except ValueChanged:
+        return "(overwritten since, not kept)"
     except Exception:
         return "(cannot be shown)"
 

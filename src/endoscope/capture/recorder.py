@@ -14,6 +14,7 @@ checked at every read.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -27,6 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from endoscope.capture.aliasing import Aliasing, Read
 from endoscope.capture.functions import CONTROL, FunctionFacts, Role, describe
@@ -83,6 +85,15 @@ class Meta(NamedTuple):
     device: torch.device
     requires_grad: bool
     grad_fn: str | None
+    elements: int = -1  # said only where the shape cannot tell
+
+    @property
+    def numel(self) -> int:
+        return int(self.elements) if self.elements >= 0 else self.shape.numel()
+
+    @property
+    def bytes(self) -> int:
+        return self.numel * self.dtype.itemsize
 
 
 SOURCE = {kind: FunctionFacts(kind.value, kind.value, Role.RECORD) for kind in Kind}
@@ -94,9 +105,21 @@ _grad_on = torch.is_grad_enabled
 
 def meta_of(tensor: Tensor) -> Meta:
     grad_fn = tensor.grad_fn
-    return Meta(
-        tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad, grad_fn.name() if grad_fn else None
-    )
+    name = grad_fn.name() if grad_fn else None
+    if tensor.is_nested:
+        return Meta(_ragged_shape(tensor), tensor.dtype, tensor.device, tensor.requires_grad, name, tensor.numel())
+    return Meta(tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad, name)
+
+
+def _ragged_shape(tensor: Tensor) -> torch.Size:
+    """Sizes of a nested tensor, -1 where they differ from part to part."""
+    sizes = []
+    for dim in range(tensor.dim()):
+        try:
+            sizes.append(int(tensor.size(dim)))
+        except (RuntimeError, AttributeError):
+            sizes.append(-1)
+    return torch.Size(sizes)
 
 
 def version_of(tensor: Tensor) -> int:
@@ -138,6 +161,7 @@ class Recorder(TorchFunctionMode):
         self.ids: dict[int, int] = {}
         self.calls: list[Any] = []
         self.call = -1
+        self.chosen: set[int] | None = None  # nodes that `save` selected; None for all
         self.stranger_kind = Kind.CONSTANT
         self.target: torch.nn.Module | None = None
         self.addresses: dict[int, tuple[str, torch.nn.Module]] = {}
@@ -161,7 +185,7 @@ class Recorder(TorchFunctionMode):
         simple: dict[Any, FunctionFacts] = {}
         full, careful = self.full, self.wants is not None or self.gradients is not None
         clock, getframe, inner, weak = perf_counter_ns, sys._getframe, INNER_FILES, weakref.ref
-        hear_slowly, resolve, learn = self._hear_slowly, self.read, self._learn
+        hear_slowly, resolve, learn, narrow = self._hear_slowly, self.read, self._learn, self._narrow
         slow = self._slow
         mode = self
 
@@ -204,9 +228,10 @@ class Recorder(TorchFunctionMode):
                     func, facts, args, kwargs, reads, out, started, ended, frame.f_code, frame.f_lasti
                 )
             slot = len(objects)
-            ids[id(out)] = slot
             if readers:
+                narrow(args, reads, [out])
                 readers.pop(id(out), None)
+            ids[id(out)] = slot
             slot_node.append(len(nodes))
             if full:
                 objects.append(out)
@@ -218,10 +243,13 @@ class Recorder(TorchFunctionMode):
                     args = map_arguments(args, _same)
             else:
                 objects.append(weak(out))
-                grad_fn = out.grad_fn
-                metas[slot] = (  # type: ignore[assignment]
-                    out.shape, out.dtype, out.device, out.requires_grad, grad_fn and grad_fn.name()
-                )  # fmt: skip
+                try:
+                    grad_fn = out.grad_fn
+                    metas[slot] = (  # type: ignore[assignment]
+                        out.shape, out.dtype, out.device, out.requires_grad, grad_fn and grad_fn.name()
+                    )  # fmt: skip
+                except RuntimeError:  # nested tensors have no shape
+                    metas[slot] = meta_of(out)
                 if listed:
                     args = map_arguments(args, _nothing)
                     kwargs = map_arguments(kwargs, _nothing)
@@ -293,6 +321,8 @@ class Recorder(TorchFunctionMode):
             return out
         if not found:
             found, rest = rest, []  # `x[0] = 1` returns nothing: what it changed is its result
+        if not written:
+            self._narrow(args, reads, found)
         node = len(self.nodes)
         slot = len(self.objects)
         for tensor in [*found, *rest]:
@@ -317,6 +347,11 @@ class Recorder(TorchFunctionMode):
                 self._keep(node, slot + offset, tensor)
         return out
 
+    def _narrow(self, args: Any, reads: list[Read], results: list[Tensor]) -> None:
+        """A view of a tensor that was overwritten in part depends only on what was written in its own part."""
+        if args and args[0].__class__ in _PLAIN and reads and reads[0].__class__ is tuple:
+            reads[0] = self.aliasing.narrow(args[0], reads[0], results)
+
     def _new_slot(self, tensor: Tensor, node: int) -> int:
         slot = len(self.objects)
         self.ids[id(tensor)] = slot
@@ -339,16 +374,18 @@ class Recorder(TorchFunctionMode):
         if self.gradients is not None:
             self.gradients.watch(slot, tensor)
 
-    def _copy(self, slot: int, tensor: Tensor) -> None:
-        """The value of `slot` is about to be overwritten: put a copy in its place."""
-        if self.full:
-            if slot in self.kept:
-                return
-            self.metas[slot] = meta_of(tensor)
-        elif slot not in self.kept or self.kept[slot] is not tensor:
+    def _copy(self, slots: list[int], tensor: Tensor) -> None:
+        """The value of these slots is about to be overwritten: put a copy in its place."""
+        if not self.full:
+            slots = [s for s in slots if s in self.kept]
+        if not slots:
             return
-        with torch.no_grad():
-            self.kept[slot] = tensor.detach().clone()
+        meta = meta_of(tensor)
+        with torch.no_grad(), _unseen_by_dispatch_modes():
+            copy = tensor.detach().clone()
+        for slot in slots:
+            self.metas[slot] = meta
+            self.kept[slot] = copy
             self.kept_versions.pop(slot, None)
 
     def _renew_version(self, slot: int, tensor: Tensor) -> None:
@@ -431,7 +468,8 @@ class Recorder(TorchFunctionMode):
             return adopted  # another Python object over memory that is known
         if isinstance(tensor, Parameter):
             return self.add_source(Kind.PARAMETER, self.name_for(tensor), tensor)
-        slot = self.add_source(self.stranger_kind, "", tensor)
+        inside = self._inside_target or self.target is None
+        slot = self.add_source(self.stranger_kind if inside else Kind.INPUT, "", tensor)
         if tensor.grad_fn is not None:
             self.strangers.append((self.slot_node[slot], tensor.grad_fn.name()))
         return slot
@@ -559,20 +597,24 @@ class Recorder(TorchFunctionMode):
 
     # ---- what goes into the target and comes out of it -------------------------------------------------------------
 
+    def target_is_running(self) -> None:
+        """A plain function is the target: from now on, strangers are constants."""
+        self._inside_target = True
+
     def _enter_target(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
         self.add_inputs(bound_names(module.forward, args, kwargs))
 
     def add_inputs(self, named_values: list[tuple[str, Any]]) -> None:
         with torch._C.DisableTorchFunction():
-            for name, value in named_values:
-                for path, tensor in named_leaves(value, name):
-                    if isinstance(tensor, Tensor) and not self._known(tensor) and id(tensor) not in self.named:
-                        self.add_source(Kind.INPUT, path, tensor)
+            leaves = [leaf for name, value in named_values for leaf in named_leaves(value, name)]
+            for path, tensor in _joined_paths(leaves):
+                if isinstance(tensor, Tensor) and not self._known(tensor) and id(tensor) not in self.named:
+                    self.add_source(Kind.INPUT, path, tensor)
 
     def add_outputs(self, result: Any) -> None:
         """One node per tensor that the target returned; it shares the slot of the operation that made it."""
         with torch._C.DisableTorchFunction():
-            for path, value in named_leaves(result):
+            for path, value in _joined_paths(named_leaves(result)):
                 if isinstance(value, Tensor):
                     self._add_output(path, value)
                 else:
@@ -650,6 +692,16 @@ class Recorder(TorchFunctionMode):
         return out
 
 
+def _joined_paths(leaves: Any) -> list[tuple[str, Any]]:
+    """A tensor that stands in several places is one node that knows them all."""
+    paths: dict[int, list[str]] = {}
+    values: dict[int, Any] = {}
+    for path, value in leaves:
+        paths.setdefault(id(value), []).append(path)
+        values[id(value)] = value
+    return [(", ".join(paths[identity]), value) for identity, value in values.items()]
+
+
 def bound_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
     """Arguments with the names the function gives them, `args[0]` where it gives none."""
     named: list[tuple[str, Any]] = []
@@ -661,6 +713,13 @@ def bound_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
     for index, value in enumerate(args):
         named.append((plain[index] if index < len(plain) else f"args[{index}]", value))
     return [*named, *kwargs.items()]
+
+
+def _unseen_by_dispatch_modes() -> Any:
+    """Our own copies are nobody's business: a dispatch mode of the user does not see them."""
+    if torch._C._len_torch_dispatch_stack() == 0:
+        return contextlib.nullcontext()
+    return _disable_current_modes()
 
 
 def _same(value: Any) -> Any:

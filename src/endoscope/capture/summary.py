@@ -55,8 +55,8 @@ class Totals:
             kept_bytes=sum(op.bytes for op in kept),
             parameter_tensors=len(metas),
             parameter_ops=len(using),
-            parameters=sum(m.shape.numel() for m in metas),
-            parameter_bytes=sum(m.shape.numel() * m.dtype.itemsize for m in metas),
+            parameters=sum(m.numel for m in metas),
+            parameter_bytes=sum(m.bytes for m in metas),
             modules=sum(1 for m in trace.modules if m.address),
             flops=sum(op.flops or 0 for op in ops),
         )

@@ -63,7 +63,8 @@ class Table(Sequence[Row], Generic[Row]):
         if not self._rows:
             return {}
         names = COLUMNS.get(type(self._rows[0]).__name__, ["label"])
-        return {name.rstrip("_"): [_plain(getattr(row, name)) for row in self._rows] for name in names}
+        plain = {name: str if name in ("shape", "dtype") else _plain for name in names}
+        return {name.rstrip("_"): [plain[name](getattr(row, name)) for row in self._rows] for name in names}
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`."""
@@ -86,13 +87,8 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, (tuple, list)):
-        return [_label_or_text(v) if not isinstance(v, int) else v for v in value] if not _nested(value) else str(value)
+        return [_label_or_text(v) for v in value]
     return str(value)
-
-
-def _nested(value: Any) -> bool:
-    """Several outputs have several shapes: as text, so that the column keeps one type."""
-    return any(isinstance(v, (tuple, list)) for v in value)
 
 
 def _label_or_text(value: Any) -> str:

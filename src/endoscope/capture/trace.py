@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ def trace(
         recorder = found.recorder
         is_module = isinstance(recorder.target, torch.nn.Module)
         if not is_module:
+            recorder.target_is_running()
             recorder.add_inputs(bound_names(target, args, kwargs))
         found.result = target(*args, **kwargs)
         if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
@@ -153,9 +155,19 @@ def _seeded(seed: int | None) -> Iterator[None]:
     if seed is None:
         yield
         return
+    numpy = sys.modules.get("numpy")
+    python_state, numpy_state = random.getstate(), numpy.random.get_state() if numpy else None
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
+        try:
+            torch.manual_seed(seed)
+            random.seed(seed)
+            if numpy:
+                numpy.random.seed(seed % 2**32)
+            yield
+        finally:
+            random.setstate(python_state)
+            if numpy:
+                numpy.random.set_state(numpy_state)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from endoscope.capture.recorder import Meta, Recorder, meta_of
+from endoscope.capture.regions import storage_key
 from endoscope.errors import ValueChanged, ValueNotKept
 
 
@@ -32,10 +33,14 @@ class TensorStore:
             raise _Changed
         return unwrapped(kept)
 
-    def freeze(self) -> None:
+    def freeze(self, sharing: list[torch.Tensor] | None = None) -> None:
+        """Replace kept values by copies: all, or those that share memory with certain tensors."""
         recorder = self.recorder
+        keys = None if sharing is None else {storage_key(t) for t in sharing} - {None}
         slots = range(len(recorder.objects)) if recorder.full else list(recorder.kept)
         for slot in slots:
+            if keys is not None and storage_key(recorder.objects[slot]) not in keys:
+                continue
             if slot in recorder.stale or (slot in recorder.kept and slot not in recorder.kept_versions and recorder.full):
                 continue  # lost already, or a copy already
             recorder.metas.setdefault(slot, self.meta(slot))
@@ -50,6 +55,8 @@ class TensorStore:
 
     def value(self, slot: int, op: Any) -> torch.Tensor:
         try:
+            if not op.kept:
+                raise KeyError(slot)
             tensor = self.tensor(slot)
         except KeyError:
             raise ValueNotKept(

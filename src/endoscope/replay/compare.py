@@ -23,7 +23,9 @@ def same(expected: torch.Tensor, found: torch.Tensor) -> bool:
     """Bit for bit, NaN equal to NaN."""
     if expected is found:
         return True
-    if expected.shape != found.shape or expected.dtype != found.dtype or expected.layout != found.layout:
+    if expected.dtype != found.dtype or expected.layout != found.layout:
+        return False
+    if _shape(expected) != _shape(found):
         return False
     expected, found = plain(expected), plain(found)
     if expected.numel() == 0 or torch.equal(expected, found):
@@ -37,8 +39,8 @@ def difference(expected: torch.Tensor, found: torch.Tensor) -> tuple[Difference 
     """None if equal within the tolerance, and the largest deviation relative to the largest value."""
     if same(expected, found):
         return None, 0.0
-    if expected.shape != found.shape:
-        return Difference(f"kept shape {tuple(expected.shape)}, replayed shape {tuple(found.shape)}"), float("inf")
+    if _shape(expected) != _shape(found):
+        return Difference(f"kept shape {_shape(expected)}, replayed shape {_shape(found)}"), float("inf")
     if expected.dtype != found.dtype:
         return Difference(f"kept dtype {expected.dtype}, replayed dtype {found.dtype}"), float("inf")
     a, b = plain(expected), plain(found)
@@ -52,6 +54,11 @@ def difference(expected: torch.Tensor, found: torch.Tensor) -> tuple[Difference 
             return None, deviation
     index = tuple(int(i) for i in unequal.nonzero()[0])
     return Difference("kept and replayed values differ", index, a[index].item(), b[index].item()), deviation
+
+
+def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """The shape; of a nested tensor the shapes of its parts."""
+    return tuple(tuple(part.shape) for part in tensor.unbind()) if tensor.is_nested else tuple(tensor.shape)
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
