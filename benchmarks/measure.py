@@ -64,7 +64,7 @@ class Comparison:
         return min(self.secs[side]) / min(self.secs[to])
 
     def dearer(self, side: str, to: str) -> bool:
-        """Whether ``side`` costs more than ``to`` by more than noise: the median and the best must agree on it."""
+        """Whether ``side`` costs more than ``to`` beyond noise; the median and the best must agree."""
         return min(self.ratio(side, to), self.best_ratio(side, to)) > 1 + NOISE
 
     def error(self, side: str, to: str) -> float:

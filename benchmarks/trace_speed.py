@@ -147,7 +147,9 @@ def _line(case: Case, way: str, comparison: measure.Comparison) -> Line:
     if way in ("structure", "one layer") and "full" in comparison.secs:
         return replace(line, target="≤ full", missed=comparison.dearer(way, "full"))
     limit = {"full": FULL_AT_MOST, "validate": VALIDATE_AT_MOST}.get(way, {}).get(case.name)
-    return line if limit is None else replace(line, target=f"≤ {limit:g}", missed=comparison.ratio(way, "raw") > limit)
+    if limit is None:
+        return line
+    return replace(line, target=f"≤ {limit:g}", missed=comparison.ratio(way, "raw") > limit)
 
 
 def _after_line(name: str, comparison: measure.Comparison) -> Line:
@@ -156,8 +158,8 @@ def _after_line(name: str, comparison: measure.Comparison) -> Line:
 
 
 def _ratio_line(what: str, comparison: measure.Comparison, side: str, to: str) -> Line:
-    ratio, error, best = comparison.ratio(side, to), comparison.error(side, to), comparison.best_ratio(side, to)
-    return Line(what, ratio, error, best)
+    best = comparison.best_ratio(side, to)
+    return Line(what, comparison.ratio(side, to), comparison.error(side, to), best)
 
 
 def _import_lines(times: int) -> list[Line]:

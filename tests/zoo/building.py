@@ -9,6 +9,7 @@ Nothing is downloaded: every model starts from its configuration class. The rows
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
@@ -129,7 +130,8 @@ def tiny_config(config_class: type, overrides: Mapping[str, Any]) -> Any:
         if (sub_class := _sub_config_class(config_class, name, overrides)) is not None
     }
     plain = {name: value for name, value in overrides.items() if name != "model_type"}
-    return config_class(**(sizes | plain | nested))
+    # Rows share lists of sizes, and some models change the lists of their configuration.
+    return config_class(**copy.deepcopy(sizes | plain | nested))
 
 
 def _sub_config_class(config_class: Any, name: str, overrides: Mapping[str, Any]) -> type | None:

@@ -37,7 +37,7 @@ class FunctionFacts:
     overwrites: bool = False  # it never reads what it overwrites (copy_, zero_, out=)
     random: bool = False  # it draws from a random number generator
     replayable: bool = True  # calling it again on the same values gives the same result
-    shape_only: bool = False  # of its first tensor it reads shape, dtype and device, not the values
+    opaque: bool = False  # its body could not be heard
 
 
 #: Tensor properties that hand out a tensor; all other properties are metadata.
@@ -88,12 +88,7 @@ RANDOM_NAMES = frozenset(
 )
 
 #: Results that a second call cannot be expected to repeat.
-UNREPEATABLE = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted grad".split())
-
-SHAPE_ONLY = frozenset(
-    """zeros_like ones_like empty_like full_like rand_like randn_like randint_like new_zeros new_ones new_full
-    new_empty new_empty_strided new_tensor""".split()
-)
+UNREPEATABLE = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted new grad".split())
 
 BUILTIN_NAMESPACES = frozenset("aten prim prims quantized mkldnn _quantized inductor".split())
 
@@ -168,7 +163,7 @@ def _describe_named(name: str) -> FunctionFacts:
             bare, name, Role.WRITE, _first_argument, overwrites=name in OVERWRITERS, random=random, replayable=replayable
         )
     return FunctionFacts(
-        bare, name, Role.RECORD, random=random, replayable=replayable, shape_only=name in SHAPE_ONLY
+        bare, name, Role.RECORD, random=random, replayable=replayable
     )
 
 

@@ -438,7 +438,15 @@ class Recorder(TorchFunctionMode):
         found: list[Tensor] = []
         argument_tensors(args, found)
         argument_tensors(kwargs, found)
-        return [-1 if any(t is m for m in only_memory) else self.read(t) for t in found]
+        waiting = [id(t) for t in only_memory]
+        reads: list[Read] = []
+        for tensor in found:
+            if id(tensor) in waiting:  # once: in `x.copy_(x)` the second x is read
+                waiting.remove(id(tensor))
+                reads.append(-1)
+            else:
+                reads.append(self.read(tensor))
+        return reads
 
     def _known(self, tensor: Tensor) -> bool:
         slot = self.ids.get(id(tensor))
@@ -651,7 +659,7 @@ class Recorder(TorchFunctionMode):
         call = self.begin_module(script, args, kwargs) if is_module else -1
         hidden: list[Tensor] = [*script.parameters(), *script.buffers()] if is_module else []
         stateful = is_module and script.training
-        facts = FunctionFacts(name, name, Role.RECORD, random=True, replayable=not stateful)
+        facts = FunctionFacts(name, name, Role.RECORD, random=True, replayable=not stateful, opaque=True)
         with torch._C.DisableTorchFunction():
             reads = self._reads(args, kwargs, ())
             if self.full:

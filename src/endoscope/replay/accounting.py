@@ -44,7 +44,8 @@ class Accountant(TorchDispatchMode):
             if name not in HANDING_ON and not _inside_heard_call(sys._getframe(1)):
                 frame = user_frame()
                 self.missing.append((name, source_line(frame.f_code, frame.f_lasti) if frame else None))
-        return func(*args, **(kwargs or {}))
+        with torch._C.DisableTorchFunction():  # or the recorder would hear this call as one of the target's
+            return func(*args, **(kwargs or {}))
 
 
 def _inside_heard_call(frame: FrameType | None) -> bool:

@@ -35,11 +35,13 @@ def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
         return "the result has no elements"
     if value.is_quantized:
         return "quantised values are not perturbed"
-    for change in variants(value):
+    for change in (*variants(value), *hints(op, slot)):
         if _changes(op, {slot: change}, baseline):
             return None
     if op.type in SHAPE_OPERANDS:
         return "only its shape, dtype or device is used"
+    if op._raw[0].opaque:
+        return "the body is opaque; it may use only the shape"
     hidden = _hidden_by_others(op, slot)
     if hidden:
         return hidden
@@ -106,6 +108,29 @@ def variants(value: torch.Tensor) -> Iterator[Perturb]:
         yield lambda t: -t - 1
         yield _constant(0)
         yield lambda t: t + 100_003 if t.dtype.itemsize > 2 else t + 77
+
+
+def hints(op: Op, slot: int) -> Iterator[Perturb]:
+    """Values that make comparisons come out otherwise: the numbers and tensors it is compared with."""
+    value = op._trace.values.tensor(slot)
+    if value.layout is not torch.strided or value.is_nested or value.dtype is torch.bool:
+        return
+    for number in (*op.function.plain_args, *op.function.plain_kwargs.values()):
+        if isinstance(number, (int, float)):
+            for near in (number, number - 1, number + 1):
+                yield _constant(near)
+    for read in op._raw[4]:
+        if isinstance(read, int) and read >= 0 and read != slot:
+            other = op._trace.values.tensor(read)
+            if other.shape == value.shape and other.dtype == value.dtype:
+                yield lambda t, other=other: other
+    if not value.is_complex():
+        yield _ramp
+        yield lambda t: _ramp(t).flip(tuple(range(t.dim())))
+
+
+def _ramp(value: torch.Tensor) -> torch.Tensor:
+    return torch.arange(value.numel(), device=value.device).remainder(97).reshape(value.shape).to(value.dtype)
 
 
 def _narrow(tensor: torch.Tensor) -> bool:
