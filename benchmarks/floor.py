@@ -1,7 +1,8 @@
 """The least a tracer of this kind can cost: watch every torch call, append a tuple, keep the output.
 
 No names, no parents, no copies before an in-place write: not a tracer, only the level below which none that
-watches in Python can get. It also shows what keeping every activation costs in page faults alone.
+watches in Python can get. It also shows what keeping every activation costs by itself: without gradients the
+plain pass re-uses the same few buffers, and whoever keeps them all makes torch write to fresh memory.
 """
 
 from __future__ import annotations

@@ -60,11 +60,15 @@ def _same_transformers() -> list[str]:
 
 
 def _call(command: list[str], what: str, quiet: bool = True) -> None:
-    """Run a command in an environment without our own packages on its path."""
+    """Run a command without our own packages on its path; unless quiet, its messages go to the terminal."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, text=True
+        command,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if quiet else None,
+        text=True,
     )
     if done.returncode:
-        lines = (done.stderr or done.stdout or "no message").strip().splitlines()
-        raise PeerUnavailable(f"could not {what}: {lines[-1] if lines else f'exit code {done.returncode}'}")
+        said = (done.stderr or f"exit code {done.returncode}, its message is above").strip().splitlines()
+        raise PeerUnavailable(f"could not {what}: {said[-1]}")

@@ -36,7 +36,8 @@ each built from a small configuration with random weights and run once on random
 {families}
 
 *Operations* counts what one forward pass of the small version executes. *Note* gives the reason where
-the proof did not hold, or what the trace itself says it could not see (it is then not complete).
+the proof did not hold. Where it held, it says what the trace could not see (the trace is then not complete)
+and what the proof left out.
 
 | name | family | class | operations | parameters | validated | note |
 |---|---|---|---:|---:|---|---|
@@ -73,8 +74,8 @@ def measure(architecture: Architecture) -> Row:
         report = endoscope.validate(model, inputs)
     except Exception as error:  # a crash is a result of this table too
         return Row(architecture, None, parameters, False, one_line(f"{type(error).__name__}: {error}"))
-    reasons = [failure.reason for failure in report.failures] or [notice.message for notice in trace.warnings]
-    note = KNOWN_LIMITS.get(architecture.name) or first_of(reasons)
+    gaps = [notice.message for notice in trace.warnings] + [f"not checked: {gap}" for gap in report.unchecked]
+    note = KNOWN_LIMITS.get(architecture.name) or first_of([f.reason for f in report.failures] or gaps)
     return Row(architecture, len(trace), parameters, bool(report), one_line(note))
 
 

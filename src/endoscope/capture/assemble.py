@@ -11,6 +11,7 @@ from typing import Any
 
 from endoscope.analysis.naming import Names, name_layers
 from endoscope.analysis.reach import ascend, descend
+from endoscope.capture.calls import Call
 from endoscope.capture.recorder import Recorder
 from endoscope.schema.ops import NUMBERED, Kind
 
@@ -42,7 +43,7 @@ def assemble(recorder: Recorder) -> Graph:
         elif kind is Kind.OUTPUT:
             ops.append(node)
     names = name_layers([recorder.nodes[n][0].type for n in ops], _layer_keys(recorder, ops, parents))
-    return Graph(kinds, parents, from_input, to_output, ops, orphans, names, _passes(recorder.calls))
+    return Graph(kinds, parents, from_input, to_output, ops, orphans, names, _passes(recorder.calls.entries))
 
 
 _MADE = (Kind.COMPUTED, Kind.GENERATED)
@@ -109,11 +110,11 @@ def _plain(arguments: Any) -> str:
     return "·" if hasattr(arguments, "grad_fn") or arguments is None else repr(arguments)
 
 
-def _passes(calls: list[Any]) -> list[int]:
+def _passes(calls: list[Call]) -> list[int]:
     counts: dict[Any, int] = {}
     passes = []
     for call in calls:
-        key = call[0] if isinstance(call[0], str) else id(call[0])
+        key = call.module if call.is_function else id(call.module)
         counts[key] = counts.get(key, 0) + 1
         passes.append(counts[key])
     return passes

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from endoscope.analysis.patterns import Pattern, nearest, parse
+from endoscope.capture.records import slots_of
 from endoscope.capture.source import source_line
 from endoscope.errors import BadArgument, NothingMatches
 from endoscope.schema.ops import Kind, SourceLine
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
+    from endoscope.capture.result import Trace
 
 Save = str | Sequence[str] | Callable[[Any], bool]
 
@@ -38,7 +40,7 @@ class EarlyOp:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        return self._recorder.address_path(self._node[12])
+        return self._recorder.calls.path(self._node[12])
 
     @property
     def source(self) -> SourceLine | None:
@@ -87,103 +89,110 @@ class Keeper:
     def __init__(self, patterns: list[Pattern], function: Callable[[Any], bool] | None) -> None:
         self.patterns = patterns
         self.function = function
-        self.recorder: Recorder | None = None
-        self._of_type: dict[str, str] = {}  # type -> "yes", "maybe", "no" by type and label patterns
-        self._of_call: dict[int, str] = {}  # call -> the same by module patterns
-        self._provisional: list[tuple[int, int]] = []  # slot, call: held only because its module may return it
+        self.recorder: Recorder
+        self._types: dict[str, bool] = {}  # may a label of this type match?
+        self._modules: dict[int, str] = {}  # id of module -> "in" (keep what runs inside), "result", "no"
+        self._places: dict[int, str] = {-1: "no"}  # the same by call, with what its outer calls say
+        self._provisional: list[int] = []  # slots held only because their module may return them
+        self._may_name_modules = any(p.field in ("", "in") for p in patterns)
 
-    def __call__(self, node: int, slot: int, tensor: torch.Tensor) -> bool:
-        recorder = self.recorder
-        assert recorder is not None
+    @property
+    def may_keep(self) -> Callable[[str, int], bool] | None:
+        """A quick first answer for the ear, by type and call; None if nothing is ever kept."""
+        if self.function is not None:
+            return lambda type_, call: True
+        if not self.patterns:
+            return None
+        types, places, place = self._types, self._places, self._place
+
+        def may(type_: str, call: int) -> bool:
+            wanted = types.get(type_)
+            if wanted is None:
+                wanted = types[type_] = self._may_match(type_)
+            return wanted or (places[call] if call in places else place(call)) != "no"
+
+        return may
+
+    def wants(self, node: int, slot: int, tensor: torch.Tensor) -> bool:
         if self.function is not None:
             try:
-                return bool(self.function(EarlyOp(recorder, node, tensor)))
+                return bool(self.function(EarlyOp(self.recorder, node, tensor)))
             except NotKnownYet:
                 return True
         if not self.patterns:
             return False
-        if node in recorder.sources:
+        if node in self.recorder.sources:
             return True  # inputs, parameters and outputs are alive anyway; `settle` lets go of them
-        type_ = recorder.nodes[node][0].type
-        if self._by_type(type_) != "no":
+        raw = self.recorder.nodes[node]
+        type_ = raw[0].type
+        if type_ not in self._types:
+            self._types[type_] = self._may_match(type_)
+        if self._types[type_]:
             return True
-        call = recorder.nodes[node][12]
-        answer = self._by_call(call)
-        if answer == "maybe":
-            self._provisional.append((slot, call))
-        return answer != "no"
+        place = self._place(raw[12])
+        if place == "result":
+            self._provisional.append(slot)
+        return place != "no"
 
-    def _by_type(self, type_: str) -> str:
-        answer = self._of_type.get(type_)
-        if answer is None:
-            may = any(p.field in ("type", "") and p.may_match_type(type_) for p in self.patterns)
-            answer = self._of_type[type_] = "maybe" if may else "no"
-        return answer
+    def _may_match(self, type_: str) -> bool:
+        return any(p.field in ("type", "") and p.may_match_type(type_) for p in self.patterns)
 
-    def _by_call(self, call: int) -> str:
-        """Inside a wanted module everything is held ("in:") or may be what the module returns."""
-        assert self.recorder is not None
-        if call < 0:
+    def _place(self, call: int) -> str:
+        """Inside a wanted module everything is kept ("in"), or may be what the module returns ("result")."""
+        place = self._places.get(call)
+        if place is None:
+            entry = self.recorder.calls.entries[call]
+            found = {self._place(entry.parent), "no" if entry.is_function else self._of_module(entry.module)}
+            place = self._places[call] = "in" if "in" in found else "result" if "result" in found else "no"
+        return place
+
+    def _of_module(self, module: torch.nn.Module) -> str:
+        if not self._may_name_modules:
             return "no"
-        answer = self._of_call.get(call)
-        if answer is None:
-            module, parent = self.recorder.calls[call][:2]
-            outer = self._by_call(parent)
-            own = "no" if isinstance(module, str) else self._by_address(self.recorder.addresses[id(module)][0])
-            answer = "yes" if "yes" in (own, outer) else "maybe" if "maybe" in (own, outer) else "no"
-            self._of_call[call] = answer
-        return answer
+        if id(module) not in self._modules:
+            place = _Place(self.recorder.calls.addresses[id(module)][0])
+            inside = any(p.field == "in" and p.matches(place) for p in self.patterns)
+            # A pass may be named (`fc:2`): compare without it and let `settle` look again.
+            bare = [Pattern("", "", p.body.partition(":")[0]) for p in self.patterns if p.field == ""]
+            self._modules[id(module)] = "in" if inside else "result" if any(p.matches(place) for p in bare) else "no"
+        return self._modules[id(module)]
 
-    def _by_address(self, address: str) -> str:
-        for pattern in self.patterns:
-            if pattern.field == "in" and pattern.matches(_Place(address)):
-                return "yes"
-        # A pass may be named (`fc:2`): compare without it and let `settle` look again.
-        for pattern in self.patterns:
-            if pattern.field == "" and Pattern("", "", pattern.body.partition(":")[0]).matches(_Place(address)):
-                return "maybe"
-        return "no"
-
-    def module_ended(self, recorder: Recorder, call: int) -> None:
+    def module_ended(self, call: int) -> None:
         """Let go of what only its module could have made interesting, and did not."""
-        if not self._provisional or self._by_call(recorder.calls[call][1]) != "no":
+        entries = self.recorder.calls.entries
+        if not self._provisional or self._place(entries[call].parent) != "no":
             return
-        returned = {slot for read in recorder.calls[call][4] for slot in ([read] if isinstance(read, int) else read)}
-        # Inner modules that are wanted themselves have their results too.
-        for entry in recorder.calls[call:]:
-            for read in entry[4] or ():
-                returned.update([read] if isinstance(read, int) else read)
-        for slot, _ in self._provisional:
+        returned = {s for entry in entries[call:] for read in entry.returned for s in slots_of(read)}
+        for slot in self._provisional:
             if slot not in returned:
-                recorder.kept.pop(slot, None)
+                self.recorder.kept.pop(slot, None)
         self._provisional.clear()
 
-    def settle(self, trace: Any) -> None:
+    def settle(self, trace: Trace) -> None:
         """The trace is complete: keep exactly what was asked for, and complain if that is nothing."""
-        if self.function is None and not self.patterns:
-            trace.recorder.kept.clear()
-            trace.recorder.chosen = set()
-            return
-        wanted: set[int] = set()
-        trace.recorder.chosen = chosen_nodes = set()
+        kept, slot_node = self.recorder.kept, self.recorder.slot_node
+        candidates = {slot_node[slot] for slot in kept}
+        candidates.update(n for n, source in self.recorder.sources.items() if source.kind == Kind.OUTPUT)
+        chosen: set[int] = set()
         unused = {p.text for p in self.patterns}
-        for op in trace.everything():
+        for op in map(trace.op_at, sorted(candidates) if self.function or self.patterns else ()):
             if self.function is not None:
-                chosen = bool(self.function(op))
+                wanted = bool(self.function(op))
             else:
-                hits = [p for p in self.patterns if p.matches(op)]
-                unused.difference_update(p.text for p in hits)
-                chosen = bool(hits)
-            if chosen:
-                wanted.update(op.slots)
-                chosen_nodes.add(op.node)
-        for slot in [s for s in trace.recorder.kept if s not in wanted]:
-            del trace.recorder.kept[slot]
+                hits = [p.text for p in self.patterns if p.matches(op)]
+                unused.difference_update(hits)
+                wanted = bool(hits)
+            if wanted and all(slot in kept for slot in op.slots):
+                chosen.add(op.node)
+        self.recorder.chosen = chosen
+        wanted_slots = {slot for node in chosen for slot in trace.op_at(node).slots}
+        for slot in [s for s in kept if s not in wanted_slots]:
+            del kept[slot]
         if unused and trace.finished:
             raise nothing_matches(sorted(unused), trace)
 
 
-def nothing_matches(patterns: list[str], trace: Any) -> NothingMatches:
+def nothing_matches(patterns: list[str], trace: Trace) -> NothingMatches:
     keys = [key for op in trace.everything() for key in op.keys]
     keys += [f"type:{t}" for t in dict.fromkeys(op.type for op in trace.ops)]
     parts = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from endoscope.analysis.patterns import nearest
+from endoscope.capture.functions import SPOKEN_NAMES
 from endoscope.capture.modules import Layer
+from endoscope.capture.records import slots_of
 
 if TYPE_CHECKING:
     from endoscope.capture.op import Op
@@ -19,79 +20,81 @@ class Keys:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        names = trace.graph_data.names
         self.position = {node: i for i, node in enumerate(trace.graph_data.ops)}
-        self._found: dict[str, list[int]] = {}  # key -> nodes
-        self._of_node: dict[int, list[str]] = {}
-        self._add_labels()
+        self._layers = dict(zip(names.label, range(len(names.label)), strict=True))
+        self._layers.update(zip(names.short, range(len(names.short)), strict=True))
+        self._passes: list[list[int]] = [[] for _ in names.label]  # layer -> nodes
+        for node, layer in zip(trace.graph_data.ops, names.layer, strict=True):
+            self._passes[layer].append(node)
+        self._calls: dict[str, list[int]] = {}  # module address -> the node each call returned (the first of several)
+        self._left: dict[int, list[str]] = {}  # node -> modules that returned it, with the pass
         self._add_modules()
-        self._add_unnumbered()
-
-    def _add(self, key: str, node: int) -> None:
-        nodes = self._found.setdefault(key, [])
-        if node not in nodes:
-            nodes.append(node)
-            self._of_node.setdefault(node, []).append(key)
-
-    def _add_labels(self) -> None:
-        names = self._trace.graph_data.names
-        for position, node in enumerate(self._trace.graph_data.ops):
-            layer, pass_ = names.layer[position], names.pass_[position]
-            for stem in (names.label[layer], names.short[layer]):
-                self._add(stem, node)
-                self._add(f"{stem}:{pass_}", node)
+        self._others: dict[str, int] | None = None  # parameters, buffers, constants, orphans
 
     def _add_modules(self) -> None:
-        """A module's address leads to what the module returned, call by call."""
-        recorder, passes = self._trace.recorder, self._trace.graph_data.passes_of_calls
-        for number, call in enumerate(recorder.calls):
-            if isinstance(call[0], str) or not call[4]:
-                continue
-            address = recorder.addresses[id(call[0])][0]
-            if not address:
-                continue
-            for read in call[4]:
-                slot = read if isinstance(read, int) else read[-1]
-                node = recorder.slot_node[slot]
-                self._add(f"{address}:{passes[number]}", node)
-                self._add(address, node)
+        recorder = self._trace.recorder
+        for address, pass_, call in recorder.calls.module_calls():
+            nodes = [recorder.slot_node[slots_of(read)[-1]] for read in call.returned]
+            if nodes:
+                self._calls.setdefault(address, []).append(nodes[0])
+            for node in dict.fromkeys(nodes):
+                self._left.setdefault(node, []).append(f"{address}:{pass_}")
 
-    def _add_unnumbered(self) -> None:
-        for op in self._trace.everything():
-            if op.node not in self.position:
-                self._add(op.label, op.node)
+    def _unnumbered(self) -> dict[str, int]:
+        if self._others is None:
+            self._others = {op.label: op.node for op in self._trace.everything() if op.node not in self.position}
+        return self._others
 
     def of(self, op: Op) -> tuple[str, ...]:
-        """Keys that lead to this operation alone, or to it among the passes of its layer."""
-        return tuple(self._of_node.get(op.node, ()))
+        """Keys that lead to this operation, alone or among the passes of its layer."""
+        names, position = self._trace.graph_data.names, self.position.get(op.node)
+        if position is None:
+            return (op.label, *self._module_keys(op.node))
+        layer, pass_ = names.layer[position], names.pass_[position]
+        label, short = names.label[layer], names.short[layer]
+        return (label, f"{label}:{pass_}", short, f"{short}:{pass_}", *self._module_keys(op.node))
+
+    def _module_keys(self, node: int) -> list[str]:
+        keys: list[str] = []
+        for key in self._left.get(node, ()):
+            keys += [key, key.rpartition(":")[0]]
+        return list(dict.fromkeys(keys))
 
     def all(self) -> Iterator[str]:
-        return iter(self._found)
+        yield from self._layers
+        yield from self._calls
+        yield from self._unnumbered()
 
     def find(self, key: str) -> Any:
-        nodes = self._found.get(key)
-        if not nodes:
-            return None
-        ops = [self._trace.op_at(n) for n in nodes]
-        if len(ops) == 1:
-            return ops[0]
-        module_pass = re.fullmatch(r".+:\d+", key)
-        if module_pass or self._is_one_call(key):
-            return ops[-1] if not self._is_one_call(key) else ops[0]
-        return Layer(key, tuple(ops))
+        """An operation, a `Layer` of several passes, or None."""
+        found = self._nodes(key)
+        if found is None:
+            stem, _, rest = key.partition("_")
+            if stem in SPOKEN_NAMES:  # `truediv_1` for `div_1`
+                return self.find(f"{SPOKEN_NAMES[stem]}_{rest}")
+            stem, colon, number = key.rpartition(":")
+            passes = self._nodes(stem) if colon and number.isdigit() else None
+            if passes is None or not 1 <= int(number) <= len(passes):
+                return None
+            return self._trace.op_at(passes[int(number) - 1])
+        ops = tuple(self._trace.op_at(node) for node in found)
+        return ops[0] if len(ops) == 1 else Layer(key, ops)
 
-    def _is_one_call(self, key: str) -> bool:
-        """One call of a module that returned several tensors: its first tensor stands for it."""
-        address = key.partition(":")[0]
-        recorder = self._trace.recorder
-        calls = [
-            c for c in recorder.calls if not isinstance(c[0], str) and recorder.addresses[id(c[0])][0] == address
-        ]
-        return len(calls) == 1 or (":" in key and bool(calls))
+    def _nodes(self, key: str) -> list[int] | None:
+        """The passes behind a text without a pass number."""
+        layer = self._layers.get(key)
+        if layer is not None:
+            return self._passes[layer]
+        if key in self._calls:
+            return self._calls[key]
+        other = self._unnumbered().get(key)
+        return None if other is None else [other]
 
     def explain(self, key: str) -> str:
         stem, colon, pass_ = key.rpartition(":")
-        if colon and pass_.isdigit() and stem in self._found:
-            known = self._found[stem]
+        known = self._nodes(stem) if colon and pass_.isdigit() else None
+        if known:
             count = len(known)
             passes = f"{stem}:1" if count == 1 else f"{stem}:1 to {stem}:{count}"
             return f"There is no {key!r}: {stem} ran {count} time{'s' * (count > 1)}. Use {passes}."

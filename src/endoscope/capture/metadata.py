@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from endoscope.analysis.reach import ascend, descend, distances, reverse
+from endoscope.capture.calls import Call
 from endoscope.capture.functions import Role
 from endoscope.capture.leaves import TENSOR, map_arguments
+from endoscope.capture.records import slots_of
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -25,11 +28,11 @@ class FunctionCall:
     @property
     def name(self) -> str:
         """The function's own name: `add_` where `op.type` says `add`."""
-        return str(self.op._raw[0].name)
+        return str(self.op._raw.facts.name)
 
     @property
     def func(self) -> Any:
-        return self.op._raw[1]
+        return self.op._raw.func
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -41,28 +44,28 @@ class FunctionCall:
         return self._arguments()[1]
 
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        reads, trace = list(self.op._raw[4]), self.op._trace
+        reads, trace = list(self.op._raw.reads), self.op._trace
 
         def operation(_: Any) -> Any:
             read = reads.pop(0) if reads else -1
             slot = read if isinstance(read, int) else read[-1]
             return trace.op_at(trace.recorder.slot_node[slot]) if slot >= 0 else TENSOR
 
-        return map_arguments(tuple(self.op._raw[2]), operation), map_arguments(self.op._raw[3] or {}, operation)
+        return map_arguments(tuple(self.op._raw.args), operation), map_arguments(self.op._raw.kwargs or {}, operation)
 
     @property
     def plain_args(self) -> tuple[Any, ...]:
         """Positional arguments that are no tensors."""
-        return tuple(a for a in self.op._raw[2] if not _holds_tensor(a))
+        return tuple(a for a in self.op._raw.args if not _holds_tensor(a))
 
     @property
     def plain_kwargs(self) -> dict[str, Any]:
-        return {k: a for k, a in (self.op._raw[3] or {}).items() if not _holds_tensor(a)}
+        return {k: a for k, a in (self.op._raw.kwargs or {}).items() if not _holds_tensor(a)}
 
     @property
     def in_place(self) -> bool:
         """It overwrote a tensor that existed before."""
-        return bool(self.op._raw[0].role == Role.WRITE)
+        return bool(self.op._raw.facts.role == Role.WRITE)
 
     @property
     def random_state(self) -> torch.Tensor | None:
@@ -82,11 +85,11 @@ class FunctionCall:
 
     @property
     def autocast(self) -> tuple[tuple[str, torch.dtype], ...]:
-        return self.op._raw[13] or ()
+        return self.op._raw.context or ()
 
     @property
     def grad_enabled(self) -> bool:
-        return bool(self.op._raw[14])
+        return bool(self.op._raw.grad)
 
 
 def _holds_tensor(value: Any) -> bool:
@@ -204,14 +207,13 @@ class Place:
     @property
     def modules(self) -> tuple[str, ...]:
         """Like `op.modules`, with the pass of each module: `encoder.2:1`."""
-        trace = self.op._trace
-        recorder, passes = trace.recorder, trace.graph_data.passes_of_calls
-        found, call = [], self.op._raw[12]
+        calls, passes = self.op._trace.recorder.calls, self.op._trace.graph_data.passes_of_calls
+        found, call = [], self.op._raw.call
         while call >= 0:
-            entry = recorder.calls[call]
-            if not isinstance(entry[0], str) and recorder.addresses[id(entry[0])][0]:
-                found.append(f"{recorder.addresses[id(entry[0])][0]}:{passes[call]}")
-            call = entry[1]
+            entry = calls.entries[call]
+            if not entry.is_function and calls.address(entry):
+                found.append(f"{calls.address(entry)}:{passes[call]}")
+            call = entry.parent
         return tuple(reversed(found))
 
     @property
@@ -222,25 +224,18 @@ class Place:
     @property
     def entered(self) -> tuple[str, ...]:
         """Module calls that took its value as an argument: `encoder.2:1`."""
-        return self._calls(3)
+        own = set(self.op.slots)
+        return self._calls(lambda call: not own.isdisjoint(call.entered))
 
     @property
     def left(self) -> tuple[str, ...]:
         """Module calls that returned its value."""
-        return self._calls(4)
-
-    def _calls(self, field: int) -> tuple[str, ...]:
-        trace = self.op._trace
-        recorder, passes = trace.recorder, trace.graph_data.passes_of_calls
         own = set(self.op.slots)
-        found = []
-        for number, call in enumerate(recorder.calls):
-            if isinstance(call[0], str) or not recorder.addresses[id(call[0])][0]:
-                continue
-            slots = {s for read in call[field] or () for s in ([read] if isinstance(read, int) else read)}
-            if slots & own:
-                found.append(f"{recorder.addresses[id(call[0])][0]}:{passes[number]}")
-        return tuple(found)
+        return self._calls(lambda call: any(not own.isdisjoint(slots_of(read)) for read in call.returned))
+
+    def _calls(self, concerns: Callable[[Call], bool]) -> tuple[str, ...]:
+        calls = self.op._trace.recorder.calls
+        return tuple(f"{address}:{pass_}" for address, pass_, call in calls.module_calls() if concerns(call))
 
     @property
     def is_module_output(self) -> bool:
@@ -249,10 +244,10 @@ class Place:
     @property
     def is_whole_module(self) -> bool:
         """It is all that its innermost module does."""
-        module = self.op._raw[12]
+        module = self.op._raw.call
         if not self.op.modules:
             return False
-        return sum(1 for op in self.op._trace.ops if op._raw[12] == module and op.kind != Kind.OUTPUT) == 1
+        return sum(1 for op in self.op._trace.ops if op._raw.call == module and op.kind != Kind.OUTPUT) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,17 +104,17 @@ class ModuleInfo:
 
 
 def module_infos(trace: Trace) -> list[ModuleInfo]:
-    recorder = trace.recorder
+    calls = trace.recorder.calls
     counts: dict[int, int] = {}
-    for call in recorder.calls:
-        if not isinstance(call[0], str):
-            counts[id(call[0])] = counts.get(id(call[0]), 0) + 1
+    for call in calls.entries:
+        if not call.is_function:
+            counts[id(call.module)] = counts.get(id(call.module), 0) + 1
     inside: dict[str, list[Op]] = {}
     for op in trace.ops:
         for address in op.modules:
             inside.setdefault(address, []).append(op)
     infos = []
-    for identity, (address, module) in recorder.addresses.items():
+    for identity, (address, module) in calls.addresses.items():
         parameters = list(module.parameters())
         infos.append(
             ModuleInfo(
@@ -122,7 +122,7 @@ def module_infos(trace: Trace) -> list[ModuleInfo]:
                 type=type(module).__name__,
                 passes=counts.get(identity, 0),
                 children=tuple(
-                    recorder.addresses[id(c)][0] for _, c in module.named_children() if id(c) in recorder.addresses
+                    calls.addresses[id(c)][0] for _, c in module.named_children() if id(c) in calls.addresses
                 ),
                 parameters=sum(p.numel() for p in parameters),
                 trainable=sum(p.numel() for p in parameters if p.requires_grad),

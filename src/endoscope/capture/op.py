@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from endoscope.analysis.flops import Shape, count_flops
-from endoscope.capture.recorder import Meta
+from endoscope.capture.records import Meta, Node
 from endoscope.capture.source import source_line
 from endoscope.schema.ops import Kind, SourceLine
 
@@ -35,13 +35,13 @@ class Op:
     # ---- what it is -----------------------------------------------------------------------------------------------
 
     @property
-    def _raw(self) -> Any:
-        return self._trace.recorder.nodes[self.node]
+    def _raw(self) -> Node:
+        return self._trace.raw(self.node)
 
     @property
     def type(self) -> str:
         """Plain name of the function: `add` for `+`, `add_` and `__iadd__`."""
-        return str(self._raw[0].type)
+        return str(self._raw.facts.type)
 
     @property
     def kind(self) -> Kind:
@@ -61,11 +61,11 @@ class Op:
     @property
     def source(self) -> SourceLine | None:
         """The user's line that asked for it; None for parameters, inputs and the like."""
-        return source_line(self._raw[10], self._raw[11])
+        return source_line(self._raw.code, self._raw.instruction)
 
     @property
     def seconds(self) -> float:
-        return float(self._raw[9] - self._raw[8]) * 1e-9
+        return float(self._raw.ended - self._raw.started) * 1e-9
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class Op:
     @property
     def slots(self) -> range:
         """Numbers of the tensors it returned."""
-        return range(self._raw[5], self._raw[5] + self._raw[6])
+        return range(self._raw.slot, self._raw.slot + self._raw.outputs)
 
     @property
     def kept(self) -> bool:
@@ -145,12 +145,12 @@ class Op:
     @property
     def modules(self) -> tuple[str, ...]:
         """Addresses of the modules it ran in, outermost first; the target itself is not named."""
-        return self._trace.recorder.address_path(self._raw[12])
+        return self._trace.recorder.calls.path(self._raw.call)
 
     @property
     def functions(self) -> tuple[str, ...]:
         """Custom autograd functions and registered operators it ran in, outermost first."""
-        return self._trace.recorder.function_path(self._raw[12])
+        return self._trace.recorder.calls.functions(self._raw.call)
 
     @property
     def function(self) -> FunctionCall:

@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._device import DeviceContext
 
+from endoscope.capture.boundary import hear_opaque, hear_transform
+
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
@@ -176,7 +178,7 @@ def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
         if in_backward() != -1 or self.__class__.__name__ == "OptimizedModule":
             return original(self, *args, **kwargs)
         if isinstance(self, script):
-            return recorders[-1].hear_opaque(original, self, args, kwargs)
+            return hear_opaque(recorders[-1], original, self, args, kwargs)
         entered = [r.begin_module(self, args, kwargs) for r in recorders]
         try:
             out = original(self, *args, **kwargs)
@@ -194,10 +196,9 @@ def _say_foreign(module: torch.nn.Module) -> None:
     with _lock:
         for recorders in _active.values():
             for recorder in recorders:
-                if id(module) in recorder.addresses:
-                    recorder.notice(
-                        "thread", f"module {recorder.addresses[id(module)][0]!r} ran in another thread, unheard"
-                    )
+                known = recorder.calls.addresses.get(id(module))
+                if known is not None:
+                    recorder.notice("thread", f"module {known[0]!r} ran in another thread, unheard")
 
 
 # ---- custom autograd functions ----------------------------------------------------------------------------------------
@@ -238,12 +239,12 @@ def apply_observed(cls: Any, args: Any, kwargs: Any) -> Any:
     recorders = recorders_here()
     if recorders is None or torch._C._current_graph_task_id() != -1:
         return original(cls, *args, **kwargs)
-    entered = [r.begin_function(cls.__name__) for r in recorders]
+    entered = [r.calls.begin(cls.__name__, len(r.nodes), []) for r in recorders]
     try:
         return original(cls, *args, **kwargs)
     finally:
         for recorder, call in zip(recorders, entered, strict=True):
-            recorder.end_function(call)
+            recorder.calls.leave(call)
 
 
 # ---- TorchScript, transforms, threads ---------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
         recorders = recorders_here()
         if recorders is None or torch._C._current_graph_task_id() != -1:
             return original(self, *args, **kwargs)
-        return recorders[-1].hear_opaque(original, self, args, kwargs)
+        return hear_opaque(recorders[-1], original, self, args, kwargs)
 
     return __call__
 
@@ -273,7 +274,7 @@ def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[...
         recorders = recorders_here()
         if recorders is None:
             return original(*args)
-        return recorders[-1].hear_transform(name, original, args)
+        return hear_transform(recorders[-1], name, original, args)
 
     return step
 

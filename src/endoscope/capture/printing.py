@@ -84,7 +84,7 @@ def op_text(op: Op) -> str:
 def op_facts(op: Op) -> list[tuple[str, str]]:
     """Everything worth reading about one operation, as (title, text)."""
     trace = op._trace
-    position = trace._keys.position.get(op.node)
+    position = trace.position_of(op)
     passes = f" (pass {op.pass_}/{op.passes})" if op.passes > 1 else ""
     where = f", operation {position + 1}/{len(trace)}" if position is not None else f", {op.kind}"
     facts = [("", f"{op.layer}{passes}{where}:")]

@@ -12,15 +12,14 @@ from typing import Any
 
 import torch
 
-from endoscope.analysis.patterns import nearest
 from endoscope.analysis.reach import children_of
 from endoscope.capture.assemble import Graph, assemble
-from endoscope.capture.functions import SPOKEN_NAMES
 from endoscope.capture.leaves import map_arguments
 from endoscope.capture.lookup import Keys
 from endoscope.capture.modules import Layer, ModuleInfo, module_infos
 from endoscope.capture.op import Op
 from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import Node, slots_of
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import Table
 from endoscope.capture.values import TensorStore
@@ -70,6 +69,10 @@ class Trace:
         counts[stem] = counts.get(stem, 0) + 1
         label = f"{stem}_{counts[stem]}"
         return Op(self, node, label, label, 1)
+
+    def raw(self, node: int) -> Node:
+        """The node as it was heard."""
+        return Node._make(self.recorder.nodes[node])
 
     def op_at(self, node: int) -> Op:
         return self._by_node[node]
@@ -181,8 +184,7 @@ class Trace:
         nodes: dict[int, None] = {}
         for departure in self.recorder.departures:
             if departure.control:
-                reads = [departure.read] if isinstance(departure.read, int) else departure.read
-                nodes.update((slot_node[s], None) for s in reads if s >= 0)
+                nodes.update((slot_node[slot], None) for slot in slots_of(departure.read))
         return tuple(self._by_node[n] for n in nodes)
 
     @functools.cached_property
@@ -217,15 +219,16 @@ class Trace:
         position = self._keys.position.get(op.node)
         return names.passes[names.layer[position]] if position is not None else 1
 
+    def position_of(self, op: Op) -> int | None:
+        """Its place in `trace.ops`; None for parameters, buffers, constants and orphans."""
+        return self._keys.position.get(op.node)
+
     def __getitem__(self, key: int | str) -> Any:
         """An operation by label, module address, parameter name or position; a layer if it has several passes."""
         if isinstance(key, int) and not isinstance(key, bool):
             return self._at_position(key)
         if isinstance(key, str):
             found = self._keys.find(key)
-            if found is None and "_" in key:
-                stem, _, rest = key.partition("_")
-                found = self._keys.find(f"{SPOKEN_NAMES[stem]}_{rest}") if stem in SPOKEN_NAMES else None
             if found is not None:
                 return found
             raise LookupFailed(self._keys.explain(key))
@@ -245,9 +248,6 @@ class Trace:
             return key._trace is self
         return isinstance(key, str) and self._keys.find(key) is not None
 
-    def near(self, key: str) -> list[str]:
-        return nearest(key, self._keys.all())
-
     def __len__(self) -> int:
         return len(self.graph_data.ops)
 
@@ -265,8 +265,8 @@ class Trace:
 
     def arguments_with(self, node: int, make: Callable[[Any], Any]) -> tuple[Any, Any]:
         """Arguments of a call with each tensor replaced by `make(meta)`."""
-        raw = self.recorder.nodes[node]
-        reads = list(raw[4])
+        raw = self.raw(node)
+        reads = list(raw.reads)
 
         def replace(tensor: Any) -> Any:
             read = reads.pop(0) if reads else -1
@@ -275,7 +275,7 @@ class Trace:
                 return make(tensor)
             return make(self.values.meta(slot)) if slot >= 0 else None
 
-        return map_arguments(tuple(raw[2]), replace), map_arguments(raw[3] or {}, replace)
+        return map_arguments(tuple(raw.args), replace), map_arguments(raw.kwargs or {}, replace)
 
     # ---- proofs, printing ------------------------------------------------------------------------------------------------
 

@@ -12,14 +12,14 @@ import torch
 from endoscope.schema.ops import SourceLine
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_OURS = tuple(os.path.join(os.path.dirname(os.path.dirname(__file__)), part) + os.sep for part in ("capture", "replay"))
 
 
 class _InnerFiles(dict[str, bool]):
     """File name -> does it belong to torch or to us. Looking up a new name decides it."""
 
     def __missing__(self, filename: str) -> bool:
-        inner = filename.startswith((_TORCH, _OURS)) or filename.startswith("<@beartype")
+        inner = filename.startswith((_TORCH, *_OURS)) or filename.startswith("<@beartype")
         self[filename] = inner
         return inner
 

@@ -17,7 +17,8 @@ import torch
 from endoscope.capture.gradients import Gradients
 from endoscope.capture.keeping import Save, make_keeper
 from endoscope.capture.patches import activate, deactivate
-from endoscope.capture.recorder import Recorder, bound_names
+from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
+from endoscope.capture.recorder import Recorder
 from endoscope.capture.result import Trace
 from endoscope.capture.unseen import look_for_unseen
 from endoscope.errors import BadArgument
@@ -40,11 +41,11 @@ def trace(
         recorder = found.recorder
         is_module = isinstance(recorder.target, torch.nn.Module)
         if not is_module:
-            recorder.target_is_running()
-            recorder.add_inputs(bound_names(target, args, kwargs))
+            recorder.inside_target = True
+            add_inputs(recorder, bound_names(target, args, kwargs))
         found.result = target(*args, **kwargs)
         if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
-            recorder.add_outputs(found.result)
+            add_outputs(recorder, found.result)
     found.rerun = lambda: (target, args, kwargs)
     return found
 
@@ -59,7 +60,7 @@ def tracing(
     a module, the tensors that come from outside the block are its inputs.
     """
     keeper = make_keeper(save)
-    recorder = Recorder(full=keeper is None, wants=keeper, gradients=Gradients() if gradients else None)
+    recorder = Recorder(full=keeper is None, keeper=keeper, gradients=Gradients() if gradients else None)
     recorder.save_text = repr(save)
     if keeper is not None:
         keeper.recorder = recorder
@@ -93,8 +94,9 @@ def _finish(found: Trace) -> None:
         recorder.gradients.release()
     found.timing.ops = sum(node[9] - node[8] for node in recorder.nodes) * 1e-9
     look_for_unseen(found)
-    if recorder.wants is not None:
-        recorder.wants.settle(found)
+    found.graph_data  # noqa: B018  named now: the trace is complete when it is handed out
+    if recorder.keeper is not None:
+        recorder.keeper.settle(found)
 
 
 def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -120,7 +122,7 @@ def _know_target(recorder: Recorder, target: Any) -> str:
     inner = getattr(target, "_orig_mod", target)  # torch.compile wraps a module in another one
     if isinstance(inner, torch.nn.Module):
         recorder.target = inner
-        recorder.know_module(inner, "")
+        recorder.calls.know(inner, "")
         return type(inner).__name__
     if not callable(target):
         raise BadArgument(
@@ -128,9 +130,9 @@ def _know_target(recorder: Recorder, target: Any) -> str:
         )
     owner = getattr(inner, "__self__", None)
     if isinstance(owner, torch.nn.Module):  # a bound method, such as model.generate
-        recorder.know_module(owner, "")
+        recorder.calls.know(owner, "")
     function = getattr(inner, "_torchdynamo_orig_callable", inner)
-    recorder.namespace = _names_seen_by(function)
+    recorder.calls.namespace = _names_seen_by(function)
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -173,7 +175,7 @@ def _seeded(seed: int | None) -> Iterator[None]:
 @contextlib.contextmanager
 def _eager_where_compiled(recorder: Recorder) -> Iterator[None]:
     """Compiled code runs eagerly while it is traced, and compiled again afterwards."""
-    compiled = [m for _, m in recorder.addresses.values() if m._compiled_call_impl is not None]
+    compiled = [m for _, m in recorder.calls.addresses.values() if m._compiled_call_impl is not None]
     saved = [m._compiled_call_impl for m in compiled]
     for module in compiled:
         module._compiled_call_impl = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from endoscope.capture.recorder import Departure, version_of
+from endoscope.capture.records import Departure, slots_of, version_of
 from endoscope.capture.source import source_line
 from endoscope.schema.ops import Kind, Notice
 
@@ -27,9 +27,9 @@ def _overwritten_unheard(trace: Trace) -> None:
     for slot, tensor in enumerate(recorder.objects):
         if versions[slot] >= 0 and slot not in kept and version_of(tensor) != versions[slot]:
             recorder.stale.add(slot)
-            node = recorder.nodes[recorder.slot_node[slot]]
-            message = f"the result of {node[0].type} was overwritten by code that could not be heard"
-            _say(trace, Notice("overwritten", message, source_line(node[10], node[11])))
+            raw = trace.raw(recorder.slot_node[slot])
+            message = f"the result of {raw.facts.type} was overwritten by code that could not be heard"
+            _say(trace, Notice("overwritten", message, source_line(raw.code, raw.instruction)))
 
 
 def _left_for_python(trace: Trace) -> None:
@@ -43,18 +43,16 @@ def _left_for_python(trace: Trace) -> None:
 
 
 def _depends_on_input(trace: Trace, departure: Departure) -> bool:
-    slots = [departure.read] if isinstance(departure.read, int) else departure.read
     graph, slot_node = trace.graph_data, trace.recorder.slot_node
-    return any(
-        graph.from_input[slot_node[s]] or graph.kinds[slot_node[s]] is Kind.PARAMETER for s in slots if s >= 0
-    )
+    nodes = [slot_node[slot] for slot in slots_of(departure.read)]
+    return any(graph.from_input[node] or graph.kinds[node] is Kind.PARAMETER for node in nodes)
 
 
 def _made_unheard(trace: Trace) -> None:
     for node, grad_fn in trace.recorder.strangers:
-        raw = trace.recorder.nodes[node]
+        raw = trace.raw(node)
         message = f"a tensor computed by {grad_fn} came from code that could not be heard; it stands as a constant"
-        _say(trace, Notice("opaque", message, source_line(raw[10], raw[11])))
+        _say(trace, Notice("opaque", message, source_line(raw.code, raw.instruction)))
 
 
 def _say(trace: Trace, notice: Notice) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.recorder import Meta, Recorder, meta_of
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import Meta, meta_of
 from endoscope.capture.regions import storage_key
 from endoscope.errors import ValueChanged, ValueNotKept
 
@@ -39,7 +40,7 @@ class TensorStore:
         keys = None if sharing is None else {storage_key(t) for t in sharing} - {None}
         slots = range(len(recorder.objects)) if recorder.full else list(recorder.kept)
         for slot in slots:
-            if keys is not None and storage_key(recorder.objects[slot]) not in keys:
+            if keys is not None and storage_key(recorder.dereference(recorder.objects[slot])) not in keys:
                 continue
             if slot in recorder.stale or (slot in recorder.kept and slot not in recorder.kept_versions and recorder.full):
                 continue  # lost already, or a copy already
@@ -49,9 +50,15 @@ class TensorStore:
 
     def meta(self, slot: int) -> Meta:
         meta = self.recorder.metas.get(slot)
-        if meta is None:
-            return meta_of(self.recorder.objects[slot])
-        return meta if isinstance(meta, Meta) else Meta(*meta)
+        if meta is not None:
+            return meta
+        entry = self.recorder.objects[slot]
+        if self.recorder.full:
+            return meta_of(entry)
+        shape, dtype, device, requires_grad, grad_fn, *elements = entry[1:]
+        if isinstance(grad_fn, type):  # the ear notes the class, which is cheaper than its name
+            grad_fn = None if grad_fn is type(None) else grad_fn.__name__
+        return Meta(shape, dtype, device, requires_grad, grad_fn, *elements)
 
     def value(self, slot: int, op: Any) -> torch.Tensor:
         try:
@@ -77,7 +84,9 @@ class TensorStore:
             return None
         found = gradients.of_slot.get(slot)
         if found is None and self.holds(slot):
-            tensor = self.recorder.kept.get(slot, self.recorder.objects[slot])
+            tensor = self.recorder.kept.get(slot)
+            if tensor is None:
+                tensor = self.recorder.objects[slot]
             found = tensor.grad if isinstance(tensor, torch.Tensor) and tensor.is_leaf else None
         return found
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from endoscope.capture.recorder import Recorder
+from endoscope.capture import boundary, recorder
 from endoscope.capture.result import Trace
 from endoscope.capture.source import source_line, user_frame
 from endoscope.capture.trace import trace as run_trace
@@ -25,8 +25,11 @@ from endoscope.replay.report import Report
 HANDING_ON = frozenset("detach alias lift_fresh lift_fresh_copy lift _local_scalar_dense view_as".split())
 
 _LISTENING = frozenset(
-    {"hear", "_hear_slowly", "_open", "_leave", "hear_opaque", "hear_transform", "_copy", "_identify", "_add_output"}
+    {"hear", "_hear_slowly", "_open", "_leave", "hear_opaque", "hear_transform", "_copy", "_meet", "add_output"}
 )
+
+
+_LISTENING_FILES = frozenset({recorder.__file__, boundary.__file__})
 
 
 class Accountant(TorchDispatchMode):
@@ -49,9 +52,8 @@ class Accountant(TorchDispatchMode):
 
 
 def _inside_heard_call(frame: FrameType | None) -> bool:
-    recorder_file = Recorder.begin_module.__code__.co_filename
     while frame is not None:
-        if frame.f_code.co_name in _LISTENING and frame.f_code.co_filename == recorder_file:
+        if frame.f_code.co_name in _LISTENING and frame.f_code.co_filename in _LISTENING_FILES:
             return True
         frame = frame.f_back
     return False
@@ -79,21 +81,21 @@ def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs:
 
 def _compare_structure(report: Report, trace: Trace, again: Trace) -> None:
     """The operations heard now must be those of the trace, in the same order."""
-    then = [raw[0].type for raw in _operations(trace)]
-    now = [raw[0].type for raw in _operations(again)]
+    then = [raw.facts.type for raw in _operations(trace)]
+    now = [raw.facts.type for raw in _operations(again)]
     if then == now:
         return
     position = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
     if len(now) >= len(then):
         raw = _operations(again)[position]
-        report.fail("complete", f"a second run performs {raw[0].type} at {source_line(raw[10], raw[11])}, "
+        report.fail("complete", f"a second run performs {raw.facts.type} at {source_line(raw.code, raw.instruction)}, "
                     "the trace does not")  # fmt: skip
     else:
         raw = _operations(trace)[position]
-        report.fail("complete", f"the trace has {raw[0].type} at {source_line(raw[10], raw[11])}, a second run "
+        report.fail("complete", f"the trace has {raw.facts.type} at {source_line(raw.code, raw.instruction)}, a second run "
                     "does not perform it")  # fmt: skip
 
 
 def _operations(trace: Trace) -> list[Any]:
-    recorder = trace.recorder
-    return [raw for node, raw in enumerate(recorder.nodes) if node not in recorder.sources]
+    sources = trace.recorder.sources
+    return [trace.raw(node) for node in range(len(trace.recorder.nodes)) if node not in sources]

@@ -28,7 +28,7 @@ def call_again(op: Op, change: Change | None = None, *, exact: bool = False) -> 
     args, kwargs, written = _arguments(op, change)
     generator = op._trace.recorder.rng.get(op.node)
     with _surroundings(raw, exact), _random_state(generator), torch._C.DisableTorchFunctionSubclass():
-        out = _in_transforms(op, raw[1])(*args, **kwargs) if _batched(op) else raw[1](*args, **kwargs)
+        out = _in_transforms(op, raw.func)(*args, **kwargs) if _batched(op) else raw.func(*args, **kwargs)
     found: list[torch.Tensor] = []
     argument_tensors(out, found)
     rest = [t for t in written if not any(t is f for f in found)]
@@ -37,8 +37,8 @@ def call_again(op: Op, change: Change | None = None, *, exact: bool = False) -> 
 
 def _arguments(op: Op, change: Change | None) -> tuple[Any, Any, list[torch.Tensor]]:
     raw, values = op._raw, op._trace.values
-    facts, reads = raw[0], list(raw[4])
-    fresh = facts.role == Role.WRITE or "out" in (raw[3] or {})
+    facts, reads = raw.facts, list(raw.reads)
+    fresh = facts.role == Role.WRITE or "out" in (raw.kwargs or {})
 
     def operand(tensor: Any) -> Any:
         if not reads:
@@ -47,7 +47,7 @@ def _arguments(op: Op, change: Change | None) -> tuple[Any, Any, list[torch.Tens
         value = _value_seen(values, read, tensor, change)
         return _copy(value) if fresh else value
 
-    args, kwargs = map_arguments(tuple(raw[2]), operand), map_arguments(raw[3] or {}, operand)
+    args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
     if reads:
         raise MissingParent
     written = [t for t in facts.written(args, kwargs) if isinstance(t, torch.Tensor)] if facts.written else []
@@ -100,8 +100,8 @@ def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
 @contextlib.contextmanager
 def _surroundings(raw: Any, exact: bool) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.set_grad_enabled(raw[14] and exact))
-        for device, dtype in raw[13] or ():
+        stack.enter_context(torch.set_grad_enabled(raw.grad and exact))
+        for device, dtype in raw.context or ():
             stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=False))
         yield
 
@@ -144,8 +144,8 @@ def batch_levels(tensor: torch.Tensor) -> dict[int, int]:
 
 def _tensors(op: Op) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
-    argument_tensors(op._raw[2], found)
-    argument_tensors(op._raw[3] or {}, found)
+    argument_tensors(op._raw.args, found)
+    argument_tensors(op._raw.kwargs or {}, found)
     return found
 
 

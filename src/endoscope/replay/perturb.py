@@ -40,12 +40,12 @@ def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
             return None
     if op.type in SHAPE_OPERANDS:
         return "only its shape, dtype or device is used"
-    if op._raw[0].opaque:
+    if op._raw.facts.opaque:
         return "the body is opaque; it may use only the shape"
     hidden = _hidden_by_others(op, slot)
     if hidden:
         return hidden
-    if op.type in REPLACING or op._raw[0].role == Role.WRITE:
+    if op.type in REPLACING or op._raw.facts.role == Role.WRITE:
         return "it is overwritten entirely"
     if all(b.dtype.is_floating_point and bool(b.isnan().all()) for b in baseline):
         return "the result is NaN whatever the parent is"
@@ -65,7 +65,7 @@ def _changes(op: Op, changes: dict[int, Perturb], baseline: list[torch.Tensor]) 
 
 def _hidden_by_others(op: Op, slot: int) -> str | None:
     """With other values of the other parents it would matter: masked, multiplied by zero, saturated here."""
-    others = {s for read in op._raw[4] for s in ([read] if isinstance(read, int) else read) if s >= 0} - {slot}
+    others = {s for read in op._raw.reads for s in ([read] if isinstance(read, int) else read) if s >= 0} - {slot}
     if not others:
         return None
     own = list(variants(op._trace.values.tensor(slot)))
@@ -119,10 +119,10 @@ def hints(op: Op, slot: int) -> Iterator[Perturb]:
         if isinstance(number, (int, float)):
             for near in (number, number - 1, number + 1):
                 yield _constant(near)
-    for read in op._raw[4]:
+    for read in op._raw.reads:
         if isinstance(read, int) and read >= 0 and read != slot:
             other = op._trace.values.tensor(read)
-            if other.shape == value.shape and other.dtype == value.dtype:
+            if not other.is_nested and other.shape == value.shape and other.dtype == value.dtype:
                 yield lambda t, other=other: other
     if not value.is_complex():
         yield _ramp

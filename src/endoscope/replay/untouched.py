@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from endoscope.capture.leaves import named_leaves
-from endoscope.capture.recorder import version_of
+from endoscope.capture.records import version_of
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import trace as run_trace
 from endoscope.replay.compare import same

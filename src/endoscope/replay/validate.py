@@ -88,7 +88,7 @@ def check_values(report: Report, trace: Trace) -> None:
 
 def _check_end(report: Report, op: Op) -> None:
     """Inputs and outputs are not computed; an output must be what its parent holds."""
-    if op.kind == Kind.OUTPUT and not op._raw[4]:
+    if op.kind == Kind.OUTPUT and not op._raw.reads:
         report.fail("replay", "no operation is known that made this output", op)
     for slot in op.slots:
         op._trace.values.tensor(slot)
@@ -96,7 +96,7 @@ def _check_end(report: Report, op: Op) -> None:
 
 
 def _check_op(report: Report, op: Op) -> None:
-    facts = op._raw[0]
+    facts = op._raw.facts
     if not facts.replayable:
         report.unchecked.append(f"{op.label} ({facts.name}) cannot be run again on values alone")
         return
@@ -130,7 +130,7 @@ def _exactly(op: Op, found: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def _results(op: Op) -> list[torch.Tensor]:
     raw, values = op._raw, op._trace.values
-    return [values.tensor(slot).detach() for slot in range(raw[5], raw[5] + raw[6] + raw[7])]
+    return [values.tensor(slot).detach() for slot in range(raw.slot, raw.slot + raw.outputs + raw.written)]
 
 
 def _compare(report: Report, op: Op, kept: list[torch.Tensor], found: list[torch.Tensor]) -> None:
@@ -146,7 +146,7 @@ def _compare(report: Report, op: Op, kept: list[torch.Tensor], found: list[torch
 
 
 def _check_parents(report: Report, op: Op, baseline: list[torch.Tensor]) -> None:
-    slots = {s: None for read in op._raw[4] for s in ([read] if isinstance(read, int) else read) if s >= 0}
+    slots = {s: None for read in op._raw.reads for s in ([read] if isinstance(read, int) else read) if s >= 0}
     for slot in slots:
         report.edges += 1
         reason = excuse(op, slot, baseline)

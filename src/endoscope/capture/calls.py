@@ -1,0 +1,108 @@
+"""Calls of modules and custom functions: which run inside which, and what everything is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from endoscope.capture.aliasing import Read
+from endoscope.schema.ops import Kind
+
+
+class Call:
+    """One call of a module, or one scope of a custom function (then `module` is its name)."""
+
+    __slots__ = ("entered", "first_node", "last_node", "module", "parent", "returned", "root")
+
+    def __init__(self, module: Any, parent: int, first_node: int, entered: list[int], root: bool = False) -> None:
+        self.module = module
+        self.parent = parent  # index of the call around it, -1 for none
+        self.first_node = first_node
+        self.last_node = -1
+        self.entered = entered  # slots that were handed in
+        self.returned: list[Read] = []
+        self.root = root  # a call of the target itself, not from within itself
+
+    @property
+    def is_function(self) -> bool:
+        return isinstance(self.module, str)
+
+
+class Calls:
+    """All calls of one trace, and the names of modules, parameters and buffers."""
+
+    def __init__(self) -> None:
+        self.entries: list[Call] = []
+        self.current = -1
+        self.addresses: dict[int, tuple[str, torch.nn.Module]] = {}  # id of module -> address
+        self.named: dict[int, tuple[Kind, str, torch.Tensor]] = {}  # id of tensor -> parameter or buffer
+        self.namespace: dict[str, Any] = {}  # the names a plain function sees
+        self._nameless: dict[str, int] = {}
+
+    def begin(self, module: Any, first_node: int, entered: list[int], root: bool = False) -> int:
+        self.entries.append(Call(module, self.current, first_node, entered, root))
+        self.current = len(self.entries) - 1
+        return self.current
+
+    def leave(self, call: int) -> Call:
+        entry = self.entries[call]
+        self.current = entry.parent
+        return entry
+
+    # ---- names -----------------------------------------------------------------------------------------------------
+
+    def know(self, module: torch.nn.Module, address: str) -> None:
+        """Give names to a module, what it contains, and all their parameters and buffers."""
+        prefix = f"{address}." if address else ""
+        for name, part in module.named_modules():
+            path = prefix + name if name else address
+            self.addresses.setdefault(id(part), (path, part))
+            inner = f"{path}." if path else ""
+            for kind, tensors in ((Kind.PARAMETER, part._parameters), (Kind.BUFFER, part._buffers)):
+                for key, tensor in tensors.items():
+                    if tensor is not None:
+                        self.named.setdefault(id(tensor), (kind, inner + key, tensor))
+
+    def name_for(self, thing: Any) -> str:
+        """A name for something that is not part of the target: what the user calls it, or its class."""
+        for name, value in self.namespace.items():
+            if value is thing:
+                return name
+        base = type(thing).__name__
+        self._nameless[base] = self._nameless.get(base, 0) + 1
+        return f"{base}_{self._nameless[base]}"
+
+    def address(self, call: Call) -> str:
+        return self.addresses[id(call.module)][0]
+
+    def path(self, call: int) -> tuple[str, ...]:
+        """Addresses of the modules around a call, outermost first; the target's own is empty and left out."""
+        found = []
+        while call >= 0:
+            entry = self.entries[call]
+            if not entry.is_function and self.address(entry):
+                found.append(self.address(entry))
+            call = entry.parent
+        return tuple(reversed(found))
+
+    def functions(self, call: int) -> tuple[str, ...]:
+        """Custom functions around a call, outermost first."""
+        found = []
+        while call >= 0:
+            entry = self.entries[call]
+            if entry.is_function:
+                found.append(str(entry.module))
+            call = entry.parent
+        return tuple(reversed(found))
+
+    def module_calls(self) -> list[tuple[str, int, Call]]:
+        """Address, pass and entry of every call of a named module, in order."""
+        counts: dict[int, int] = {}
+        found = []
+        for entry in self.entries:
+            if not entry.is_function:
+                pass_ = counts[id(entry.module)] = counts.get(id(entry.module), 0) + 1
+                if self.address(entry):
+                    found.append((self.address(entry), pass_, entry))
+        return found

@@ -1,0 +1,109 @@
+"""What the recorder writes down: raw tuples, interpreted only after the run."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from endoscope.capture.aliasing import Read
+from endoscope.capture.functions import FunctionFacts, Role
+from endoscope.schema.ops import Kind
+
+
+class Node(NamedTuple):
+    """One operation or source tensor, as heard."""
+
+    facts: FunctionFacts
+    func: Any
+    args: Any  # as given; where tensors are not held they are replaced by `TENSOR`
+    kwargs: Any
+    reads: list[Read]  # one per tensor argument, in order; -1 where only its memory is used
+    slot: int  # first slot
+    outputs: int  # how many slots were returned
+    written: int  # how many more slots were overwritten without being returned
+    started: int
+    ended: int
+    code: CodeType | None
+    instruction: int
+    call: int  # index into the calls, -1 outside every module
+    context: Any  # autocast settings, None without autocast
+    grad: bool  # whether autograd was on
+
+
+class Source(NamedTuple):
+    """How a tensor that no operation made came in, or went out."""
+
+    kind: Kind
+    name: str  # dotted name of a parameter or buffer, path of an input or output
+    call: int
+
+
+class Departure(NamedTuple):
+    """A value that left torch for Python."""
+
+    name: str
+    read: Read
+    code: CodeType | None
+    instruction: int
+    call: int
+    control: bool  # it can only steer control flow
+
+
+class Meta(NamedTuple):
+    """What is remembered of a tensor."""
+
+    shape: torch.Size
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+    grad_fn: str | None
+    elements: int = -1  # said only where the shape cannot tell
+
+    @property
+    def numel(self) -> int:
+        return int(self.elements) if self.elements >= 0 else self.shape.numel()
+
+    @property
+    def bytes(self) -> int:
+        return self.numel * self.dtype.itemsize
+
+
+#: Facts of nodes that are no operations.
+SOURCE = {kind: FunctionFacts(kind.value, kind.value, Role.RECORD) for kind in Kind}
+
+
+def slots_of(read: Read) -> tuple[int, ...]:
+    """The slots behind one read; none where only the memory was used."""
+    if isinstance(read, int):
+        return (read,) if read >= 0 else ()
+    return read
+
+
+def meta_of(tensor: Tensor) -> Meta:
+    grad_fn = tensor.grad_fn
+    name = type(grad_fn).__name__ if grad_fn is not None else None
+    if tensor.is_nested:
+        return Meta(_ragged_shape(tensor), tensor.dtype, tensor.device, tensor.requires_grad, name, tensor.numel())
+    return Meta(tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad, name)
+
+
+def _ragged_shape(tensor: Tensor) -> torch.Size:
+    """Sizes of a nested tensor, -1 where they differ from part to part."""
+    sizes = []
+    for dim in range(tensor.dim()):
+        try:
+            sizes.append(int(tensor.size(dim)))
+        except (RuntimeError, AttributeError):
+            sizes.append(-1)
+    return torch.Size(sizes)
+
+
+def version_of(tensor: Tensor) -> int:
+    """How often the tensor's memory was written; -1 for inference tensors, which do not count."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return -1
