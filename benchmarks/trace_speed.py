@@ -36,7 +36,7 @@ FULL_AT_MOST = {
     "RNN 200 steps": 5.0,
     "5,000 tiny ops": 5.0,
 }
-VALIDATE_AT_MOST = {"ResNet-18 batch 1": 15.0}
+AT_MOST = {"full": FULL_AT_MOST, "full, read": FULL_AT_MOST, "validate": {"ResNet-18 batch 1": 15.0}}
 IMPORT_MS_AT_MOST = 50.0
 IMPORT = """
 import sys, time
@@ -126,12 +126,20 @@ def _ways(case: Case, model: nn.Module, x: Tensor) -> dict[str, measure.Side]:
 
     ways: dict[str, measure.Side] = {
         "full": lambda: endoscope.trace(model, x),
+        "full, read": lambda: _read(endoscope.trace(model, x)),
         "structure": lambda: endoscope.trace(model, x, save="none"),
         "one layer": lambda: endoscope.trace(model, x, save=case.one_layer),
     }
     if case.validated:
         ways["validate"] = lambda: endoscope.validate(model, x)
     return ways
+
+
+def _read(trace: Any) -> Any:
+    """Ask every operation for its name and its parents, so that work put off until then is counted."""
+    for op in trace.ops:
+        op.label, op.parents  # noqa: B018  (reading them is the work)
+    return trace
 
 
 def _count_ops(model: nn.Module, x: Tensor, floor_only: bool) -> int:
@@ -146,7 +154,7 @@ def _line(case: Case, way: str, comparison: measure.Comparison) -> Line:
     line = _ratio_line(way, comparison, way, "raw")
     if way in ("structure", "one layer") and "full" in comparison.secs:
         return replace(line, target="≤ full", missed=comparison.dearer(way, "full"))
-    limit = {"full": FULL_AT_MOST, "validate": VALIDATE_AT_MOST}.get(way, {}).get(case.name)
+    limit = AT_MOST.get(way, {}).get(case.name)
     if limit is None:
         return line
     return replace(line, target=f"≤ {limit:g}", missed=comparison.ratio(way, "raw") > limit)
@@ -243,7 +251,7 @@ def _peer_value(other: Mapping[str, Any], way: str) -> str:
     if way in other["ratios"]:
         return f"{other['ratios'][way]:.1f}"
     failure = other["failures"].get(way)
-    return "" if way in ("floor", "raw again") else f"fails: {failure[:50]}" if failure else "–"
+    return "" if way in ("floor", "raw again", "full, read") else f"fails: {failure[:50]}" if failure else "–"
 
 
 def _peer_note(theirs: Mapping[str, Any]) -> str:

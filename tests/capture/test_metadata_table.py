@@ -1,4 +1,4 @@
-"""`docs/reference/metadata.md` is true: every expression works, and gives what the paper means by its name."""
+"""`docs/reference/metadata.md` is true: every expression works and gives what the paper means by its name."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ OF_THE_MODEL = {
     "model_is_branching": True,
     "model_has_conditional_branching": True,
     "layer_list": [
-        "input_1_0", "sum_1_1", "gt_1_2", "mul_1_3", "ones_1_4", "add_1_5", "max_1_6", "mul_2_7", "dropout_1_8",
-        "output_1_9",
+        "input_1_0", "sum_1_1", "gt_1_2", "mul_1_3", "ones_1_4", "add_1_5", "max_1_6", "mul_2_7",
+        "dropout_1_8", "output_1_9",
     ],
     "input_layers": ["input_1_0"],
     "output_layers": ["output_1_9"],
@@ -137,7 +137,9 @@ OF_THE_MODEL = {
     "module_addresses": ["", "outer", "outer.inner", "spare"],
     "module_types": {"": "Model", "outer": "Outer", "outer.inner": "Inner", "spare": "Identity"},
     "module_num_passes": {"": 1, "outer": 1, "outer.inner": 2, "spare": 0},
-    "module_pass_children": {"": ["outer", "spare"], "outer": ["outer.inner"], "outer.inner": [], "spare": []},
+    "module_pass_children": {
+        "": ["outer", "spare"], "outer": ["outer.inner"], "outer.inner": [], "spare": [],
+    },
     "top_level_module_passes": ["outer:1"],
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Docs are code: every Python block of every page runs, and prints what the page says.
 
-The blocks of one page share their names, from top to bottom, as if typed into one session. A `text` block that
-stands directly behind a `python` block is what that block prints. Times are not compared, and a line that holds
+The blocks of one page share their names, from top to bottom, as if typed into one session. A `text` block
+directly behind a `python` block is what that block prints. Times are not compared, and a line that holds
 only … stands for any number of lines.
 """
 
@@ -32,15 +32,18 @@ def examples(page: Path) -> list[Example]:
     text = page.read_text(encoding="utf-8")
     blocks = list(_BLOCK.finditer(text))
     found = []
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    for number, block in enumerate(blocks):
         if block[1] == "python":
-            said = following[2] if following and following[1] == "text" and _adjacent(block, following) else None
-            found.append(Example(text.count("\n", 0, block.start()) + 2, block[2], said))
+            line = text.count("\n", 0, block.start()) + 2
+            found.append(Example(line, block[2], _printed(block, blocks[number + 1 : number + 2])))
     return found
 
 
-def _adjacent(block: re.Match[str], following: re.Match[str]) -> bool:
-    return not block.string[block.end() : following.start()].strip()
+def _printed(block: re.Match[str], following: list[re.Match[str]]) -> str | None:
+    for other in following:
+        if other[1] == "text" and not block.string[block.end() : other.start()].strip():
+            return other[2]
+    return None
 
 
 def run(example: Example, names: dict[str, Any], file: str) -> str:

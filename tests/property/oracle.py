@@ -34,8 +34,6 @@ class Known:
     maker: Maker
     time: int  # when it was made, or last changed through this object
 
-    def bytes_at(self, addresses: np.ndarray) -> list[int]:
-        return [int(a) + i for a in addresses.reshape(-1) for i in range(self.tensor.element_size())]
 
 
 @dataclass
@@ -82,11 +80,11 @@ class Oracle:
     def _meet(self, tensor: Tensor, addresses: np.ndarray, maker: Maker) -> None:
         self._known[id(tensor)] = Known(tensor, addresses, maker, self._clock)
 
-    def _read(self, tensor: Tensor, part: np.ndarray | None = None) -> set[Maker]:
-        """Everybody who left something that can be seen through the tensor, or through a part of it."""
+    def _read(self, tensor: Tensor, seen: list[int] | None = None) -> set[Maker]:
+        """Everybody who left something in the bytes seen through the tensor, or in some of these bytes."""
         known = self._known[id(tensor)]
         makers = set()
-        for byte in known.bytes_at(known.addresses if part is None else part):
+        for byte in _bytes(tensor, known.addresses) if seen is None else seen:
             time, writer = self._last_write.get(byte, (-1, None))
             makers.add(writer if writer is not None and time > known.time else known.maker)
         return makers or {known.maker}
@@ -139,7 +137,7 @@ class Oracle:
         assert [p.shape for p in parts] == [tuple(t.shape) for t in found], step.text
         for part, tensor in zip(parts, found, strict=True):
             if tensor.numel():
-                seen |= self._read(operand, part)
+                seen |= self._read(operand, _bytes(tensor, part))
             self._meet(tensor, part, maker)
         return seen or {self._known[id(operand)].maker}
 
@@ -152,7 +150,7 @@ class Oracle:
     def _write(self, tensor: Tensor, maker: Maker) -> None:
         known = self._known[id(tensor)]
         known.maker, known.time = maker, self._clock
-        for byte in known.bytes_at(known.addresses):
+        for byte in _bytes(tensor, known.addresses):
             self._last_write[byte] = (self._clock, maker)
 
     def addresses_of(self, tensor: Tensor) -> np.ndarray:
@@ -169,6 +167,11 @@ def _layout(tensor: Tensor) -> np.ndarray:
     for index in np.ndindex(*tensor.shape):
         addresses[index] = sum(i * s for i, s in zip(index, tensor.stride(), strict=True)) * tensor.element_size()
     return addresses
+
+
+def _bytes(tensor: Tensor, addresses: np.ndarray) -> list[int]:
+    """All bytes of elements like those of the tensor that begin at these addresses."""
+    return [int(a) + i for a in addresses.reshape(-1) for i in range(tensor.element_size())]
 
 
 def _extent(tensor: Tensor) -> int:

@@ -73,7 +73,8 @@ class Program:
         for step in self.steps:
             names = [f"v{number + i}" for i in range(step.results)]
             number += step.results
-            lines.append(f"{', '.join(names)} = {step.text}" if names else step.text)
+            if step.text:
+                lines.append(f"{', '.join(names)} = {step.text}" if names else step.text)
         return "\n".join([*lines, f"return {', '.join(f'v{i}' for i in self.returned)}"])
 
 
@@ -105,6 +106,7 @@ class Scene:
 
     variables: Variables
     choices: Choices
+    inputs: Sequence[Tensor] = ()
 
     def tensor(self, fits: Callable[[Tensor], bool] = lambda _: True) -> int | None:
         """Number of a variable that fits."""
@@ -132,29 +134,50 @@ def address_range(tensor: Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), tensor.data_ptr() + extent * tensor.element_size()
 
 
+def overlaps_itself(tensor: Tensor) -> bool:
+    """Two of its elements lie in the same place, as after `expand`."""
+    places = {
+        sum(i * s for i, s in zip(index, tensor.stride(), strict=True)) for index in np.ndindex(*tensor.shape)
+    }
+    return len(places) < tensor.numel()
+
+
+#: These read and write element by element, so an operand in exactly the same place does no harm.
+ELEMENTWISE = frozenset("add mul sub copy addcmul neg".split())
+
+
 def is_well_defined(step: Step, variables: Variables) -> bool:
-    """Torch leaves open what a write does that reads its own memory in another order; such steps are not made."""
-    for written in (variables[i] for i in step.writes):
-        if written.numel() == 0:
-            continue
-        for other in (variables[i] for i in step.reads):
-            same = other.data_ptr() == written.data_ptr() and other.stride() == written.stride()
-            if other.numel() == 0 or (same and other.shape == written.shape and other.dtype == written.dtype):
-                continue
-            (a, b), (c, d) = address_range(other), address_range(written)
-            if a < d and c < b:
-                return False
+    """Torch leaves open what a write does that writes a place twice or reads what it is about to write."""
+    for position, index in enumerate(step.writes):
+        written = variables[index]
+        if overlaps_itself(written) and step.type not in ("zero", "fill"):
+            return False
+        own = 0 if step.blind or len(step.writes) > 1 else 1  # it may read the very tensor that it changes
+        others = [variables[i] for i in (step.reads[own:] if len(step.writes) == 1 else step.writes[position + 1 :])]
+        if any(_disturbs(written, other, step.type) for other in others):
+            return False
     return True
+
+
+def _disturbs(written: Tensor, other: Tensor, type_: str) -> bool:
+    if written.numel() == 0 or other.numel() == 0:
+        return False
+    (a, b), (c, d) = address_range(other), address_range(written)
+    if type_ in ELEMENTWISE and a == c and other.dtype == written.dtype:
+        if other.shape == written.shape and other.stride() == written.stride():
+            return False
+    return a < d and c < b
 
 
 def build(numbers: Sequence[Sequence[int]], inputs: Sequence[Tensor], rules: Sequence[Rule]) -> Program:
     """Choose steps while running them on a copy of the inputs, so that every choice is possible."""
     torch.manual_seed(0)
     variables: Variables = copy_together(inputs)
+    given = list(variables)
     steps: list[Step] = []
     for group in numbers:
         choices = Choices(group)
-        step = choices.one_of(rules)(Scene(variables, choices))
+        step = choices.one_of(rules)(Scene(variables, choices, given))
         if step is None or not is_well_defined(step, variables):
             continue
         try:

@@ -142,7 +142,7 @@ def together(scene: Scene) -> Step | None:
 
 def turn_in_place(scene: Scene) -> Step | None:
     """Only the shape of this object changes, no byte of memory."""
-    i = scene.tensor(lambda t: t.dim() >= 2)
+    i = scene.tensor(lambda t: t.dim() >= 2 and not any(t is given for given in scene.inputs))
     if i is None:
         return None
     options = [

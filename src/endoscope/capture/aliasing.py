@@ -59,14 +59,17 @@ class _Member:
 class Aliasing:
     """The tensors of one trace, by storage."""
 
-    def __init__(self, ids: dict[int, int], objects: list[Any], dereference: Callable[[Any], Any]) -> None:
+    def __init__(self, ids: dict[int, int], objects: list[Any], held: bool) -> None:
         self._ids = ids
         self._objects = objects
-        self._dereference = dereference
+        self._held = held  # `objects` are tensors, not weak references
         self._indexed = 0
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._written: dict[int, StorageWeakRef] = {}  # pins the number of a written storage against re-use
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
+
+    def _dereference(self, reference: Any) -> Any:
+        return reference if self._held else reference()
 
     def index(self) -> None:
         """Take in the tensors that were made since the last time."""

@@ -38,6 +38,7 @@ class FunctionFacts:
     random: bool = False  # it draws from a random number generator
     replayable: bool = True  # calling it again on the same values gives the same result
     opaque: bool = False  # its body could not be heard
+    moves: bool = False  # its result may lie on another device than its arguments
 
 
 #: Tensor properties that hand out a tensor; all other properties are metadata.
@@ -89,6 +90,8 @@ RANDOM_NAMES = frozenset(
 
 #: Results that a second call cannot be expected to repeat.
 UNREPEATABLE = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted new grad".split())
+
+MOVING = frozenset("to cuda cpu xpu ipu tensor as_tensor new_tensor type asarray".split())
 
 BUILTIN_NAMESPACES = frozenset("aten prim prims quantized mkldnn _quantized inductor".split())
 
@@ -163,7 +166,7 @@ def _describe_named(name: str) -> FunctionFacts:
             bare, name, Role.WRITE, _first_argument, overwrites=name in OVERWRITERS, random=random, replayable=replayable
         )
     return FunctionFacts(
-        bare, name, Role.RECORD, random=random, replayable=replayable
+        bare, name, Role.RECORD, random=random, replayable=replayable, moves=name in MOVING
     )
 
 

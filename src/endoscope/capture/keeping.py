@@ -90,28 +90,12 @@ class Keeper:
         self.patterns = patterns
         self.function = function
         self.recorder: Recorder
-        self._types: dict[str, bool] = {}  # may a label of this type match?
+        self.types: dict[str, bool] = {}  # may a label of this type match? Read by the ear
+        self.names_modules = any(p.field in ("", "in") for p in patterns)
+        self.idle = function is None and not patterns  # keeps nothing
         self._modules: dict[int, str] = {}  # id of module -> "in" (keep what runs inside), "result", "no"
         self._places: dict[int, str] = {-1: "no"}  # the same by call, with what its outer calls say
         self._provisional: list[int] = []  # slots held only because their module may return them
-        self._may_name_modules = any(p.field in ("", "in") for p in patterns)
-
-    @property
-    def may_keep(self) -> Callable[[str, int], bool] | None:
-        """A quick first answer for the ear, by type and call; None if nothing is ever kept."""
-        if self.function is not None:
-            return lambda type_, call: True
-        if not self.patterns:
-            return None
-        types, places, place = self._types, self._places, self._place
-
-        def may(type_: str, call: int) -> bool:
-            wanted = types.get(type_)
-            if wanted is None:
-                wanted = types[type_] = self._may_match(type_)
-            return wanted or (places[call] if call in places else place(call)) != "no"
-
-        return may
 
     def wants(self, node: int, slot: int, tensor: torch.Tensor) -> bool:
         if self.function is not None:
@@ -119,17 +103,17 @@ class Keeper:
                 return bool(self.function(EarlyOp(self.recorder, node, tensor)))
             except NotKnownYet:
                 return True
-        if not self.patterns:
+        if self.idle:
             return False
         if node in self.recorder.sources:
             return True  # inputs, parameters and outputs are alive anyway; `settle` lets go of them
         raw = self.recorder.nodes[node]
         type_ = raw[0].type
-        if type_ not in self._types:
-            self._types[type_] = self._may_match(type_)
-        if self._types[type_]:
+        if type_ not in self.types:
+            self.types[type_] = self._may_match(type_)
+        if self.types[type_]:
             return True
-        place = self._place(raw[12])
+        place = self.place(raw[12])
         if place == "result":
             self._provisional.append(slot)
         return place != "no"
@@ -137,17 +121,17 @@ class Keeper:
     def _may_match(self, type_: str) -> bool:
         return any(p.field in ("type", "") and p.may_match_type(type_) for p in self.patterns)
 
-    def _place(self, call: int) -> str:
+    def place(self, call: int) -> str:
         """Inside a wanted module everything is kept ("in"), or may be what the module returns ("result")."""
         place = self._places.get(call)
         if place is None:
             entry = self.recorder.calls.entries[call]
-            found = {self._place(entry.parent), "no" if entry.is_function else self._of_module(entry.module)}
+            found = {self.place(entry.parent), "no" if entry.is_function else self._of_module(entry.module)}
             place = self._places[call] = "in" if "in" in found else "result" if "result" in found else "no"
         return place
 
     def _of_module(self, module: torch.nn.Module) -> str:
-        if not self._may_name_modules:
+        if not self.names_modules:
             return "no"
         if id(module) not in self._modules:
             place = _Place(self.recorder.calls.addresses[id(module)][0])
@@ -160,7 +144,7 @@ class Keeper:
     def module_ended(self, call: int) -> None:
         """Let go of what only its module could have made interesting, and did not."""
         entries = self.recorder.calls.entries
-        if not self._provisional or self._place(entries[call].parent) != "no":
+        if not self._provisional or self.place(entries[call].parent) != "no":
             return
         returned = {s for entry in entries[call:] for read in entry.returned for s in slots_of(read)}
         for slot in self._provisional:

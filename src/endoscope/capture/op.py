@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Op:
     """One node of the graph: an operation, an input, an output, a parameter, a buffer or a constant."""
 
-    __slots__ = ("_trace", "label", "layer", "node", "pass_")
+    __slots__ = ("__weakref__", "_trace", "label", "layer", "node", "pass_")
 
     def __init__(self, trace: Trace, node: int, label: str, layer: str, pass_: int) -> None:
         self._trace = trace

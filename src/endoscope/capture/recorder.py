@@ -69,7 +69,7 @@ class Recorder(TorchFunctionMode):
         self.chosen: set[int] | None = None  # nodes that `save` selected; None for all
         # tensors
         self.ids: dict[int, int] = {}  # id of tensor -> slot
-        self.objects: list[Any] = []  # slot -> tensor; without `full` (weak reference, *fields of Meta)
+        self.objects: list[Any] = []  # slot -> tensor; without `full` a weak reference
         self.slot_node: list[int] = []  # slot -> node
         self.versions: list[int] = []  # slot -> version counter at capture (with `full`)
         self.metas: dict[int, Meta] = {}  # slot -> what it was, where the tensor itself cannot tell any more
@@ -77,7 +77,7 @@ class Recorder(TorchFunctionMode):
         self.kept_versions: dict[int, int] = {}
         self.stale: set[int] = set()  # slots that were overwritten unheard
         self.anchors: list[Any] = []  # tensors held only so that their ids stay their own
-        self.aliasing = Aliasing(self.ids, self.objects, self.dereference)
+        self.aliasing = Aliasing(self.ids, self.objects, full)
         # what could not be heard
         self.departures: list[Departure] = []
         self.strangers: list[tuple[int, str]] = []  # node, grad_fn of a tensor that came from nowhere
@@ -94,11 +94,12 @@ class Recorder(TorchFunctionMode):
         simple: dict[Any, FunctionFacts] = {}  # ordinary operations
         passing: set[Any] = set()  # metadata reads and the like
         full, keeper = self.full, self.keeper
-        may_keep = keeper.may_keep if keeper is not None else None
+        wanted = keeper.types if keeper is not None and not keeper.idle else None
+        place = keeper.place if keeper is not None and keeper.names_modules else None
         watch = self.gradients is not None
         clock, getframe, inner, weak = perf_counter_ns, sys._getframe, INNER_FILES, weakref.ref
         hear_slowly, resolve, learn, narrow = self._hear_slowly, self.read, self._learn, self._narrow
-        slow, keep, after_call = self._slow, self._keep, self.after_call
+        slow, keep, after_call, mode = self._slow, self._keep, self.after_call, self
 
         def hear(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             facts = simple.get(func)
@@ -121,7 +122,7 @@ class Recorder(TorchFunctionMode):
                     slot = ids.get(identity)
                     if not full:
                         bare[position] = TENSOR
-                        if slot is not None and objects[slot][0]() is not value:
+                        if slot is not None and objects[slot]() is not value:
                             slot = None
                     if slot is None or identity in readers:
                         reads.append(resolve(value))
@@ -158,23 +159,38 @@ class Recorder(TorchFunctionMode):
                     versions.append(-1)
                 if listed:  # the user may change a list later
                     bare = map_arguments(args, _same)
-            else:
-                try:
-                    objects.append(
-                        (weak(out), out.shape, out.dtype, out.device, out.requires_grad, out.grad_fn.__class__)
+                nodes.append(
+                    (
+                        facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
+                        calls.current, None if not _autocast_on() else _autocast_settings(), _grad_on(),
                     )
-                except RuntimeError:  # nested tensors have no shape
-                    objects.append((weak(out), *meta_of(out)))
+                )  # fmt: skip
+            else:
+                objects.append(weak(out))
                 if listed:
                     bare = map_arguments(args, _nothing)
                     kwargs = map_arguments(kwargs, _nothing)
-            nodes.append(
-                (
-                    facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
-                    calls.current, None if not _autocast_on() else _autocast_settings(), _grad_on(),
-                )
-            )  # fmt: skip
-            if watch or (may_keep is not None and may_keep(facts.type, calls.current)):
+                try:
+                    # The rest of what is known of the tensor stands in its node: one tuple less for each.
+                    nodes.append(
+                        (
+                            facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
+                            frame.f_lasti, calls.current, None, True, out.shape, out.dtype,
+                            None if reads and not facts.moves else out.device, out.grad_fn.__class__,
+                        )
+                    )  # fmt: skip
+                except RuntimeError:  # nested tensors have no shape
+                    mode.metas[slot] = meta_of(out)
+                    nodes.append(
+                        (
+                            facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
+                            frame.f_lasti, calls.current, None, True,
+                        )
+                    )  # fmt: skip
+            if watch or (
+                wanted is not None
+                and (wanted.get(facts.type, True) or (place is not None and place(calls.current) != "no"))
+            ):
                 keep(len(nodes) - 1, slot, out)
             return out
 
@@ -185,6 +201,12 @@ class Recorder(TorchFunctionMode):
                 reads.append(resolve(tensor))
 
         return hear
+
+    def close(self) -> None:
+        """The traced code has ended: let go of everything that would keep the trace alive in circles."""
+        del self.__torch_function__
+        self.keeper = None
+        self._slow = {}
 
     def _learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
         facts = describe(func)
@@ -299,12 +321,13 @@ class Recorder(TorchFunctionMode):
             self.objects.append(tensor)
             self.versions.append(version_of(tensor))
         else:
-            self.objects.append((weakref.ref(tensor), *meta_of(tensor)))
+            self.objects.append(weakref.ref(tensor))
+            self.metas[slot] = meta_of(tensor)
         return slot
 
     def dereference(self, reference: Any) -> Any:
         """The tensor of an entry of `objects`; None if it is gone."""
-        return reference if self.full else reference[0]()
+        return reference if self.full else reference()
 
     def _keep(self, node: int, slot: int, tensor: Tensor) -> None:
         if self.keeper is not None:
@@ -363,7 +386,7 @@ class Recorder(TorchFunctionMode):
     def read(self, tensor: Tensor) -> Read:
         """The slot, or slots, whose values are seen through `tensor` now."""
         slot = self.ids.get(id(tensor))
-        if slot is not None and (self.full or self.objects[slot][0]() is tensor):
+        if slot is not None and (self.full or self.objects[slot]() is tensor):
             note = self.aliasing.readers.get(id(tensor))
             return note.read() if note is not None else slot
         with torch._C.DisableTorchFunction():  # also reached from module calls, while the mode is on

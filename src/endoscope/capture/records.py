@@ -31,6 +31,11 @@ class Node(NamedTuple):
     call: int  # index into the calls, -1 outside every module
     context: Any  # autocast settings, None without autocast
     grad: bool  # whether autograd was on
+    # Where the tensor is not held and there is just one:
+    shape: Any = None
+    dtype: Any = None
+    device: Any = None  # None: the device of its first tensor argument
+    grad_fn: Any = None  # class of the backward function
 
 
 class Source(NamedTuple):

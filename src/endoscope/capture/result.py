@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,14 +22,18 @@ from endoscope.capture.op import Op
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Node, slots_of
 from endoscope.capture.summary import Timing, Totals
-from endoscope.capture.tables import Table
+from endoscope.capture.tables import OpRows, Table
 from endoscope.capture.values import TensorStore
 from endoscope.errors import LookupFailed
 from endoscope.schema.ops import Kind, Notice
 
 
 class Trace:
-    """Everything that happened in one traced piece of code; see `docs/reference/trace.md`."""
+    """Everything that happened in one traced piece of code; see `docs/reference/trace.md`.
+
+    Operations refer to their trace, never the other way round for long: a trace that is dropped is freed at once,
+    with all the memory it holds, without waiting for the garbage collector.
+    """
 
     def __init__(self, recorder: Recorder, name: str) -> None:
         self.recorder = recorder
@@ -39,6 +44,7 @@ class Trace:
         self.rerun: Callable[[], Any] | None = None  # runs the target again on the same inputs
         self.timing = Timing()
         self.values = TensorStore(recorder)
+        self._alive: weakref.WeakValueDictionary[int, Op] = weakref.WeakValueDictionary()
 
     # ---- parts -----------------------------------------------------------------------------------------------------
 
@@ -47,89 +53,87 @@ class Trace:
         return assemble(self.recorder)
 
     @functools.cached_property
-    def _by_node(self) -> dict[int, Op]:
+    def _labels(self) -> dict[int, tuple[str, str, int]]:
+        """Node -> label, layer, pass."""
         graph, names = self.graph_data, self.graph_data.names
-        found: dict[int, Op] = {}
-        for position, node in enumerate(graph.ops):
-            layer = names.layer[position]
-            label, pass_ = names.label[layer], names.pass_[position]
-            found[node] = Op(self, node, f"{label}:{pass_}" if names.passes[layer] > 1 else label, label, pass_)
+        found: dict[int, tuple[str, str, int]] = {}
+        for node, layer, pass_ in zip(graph.ops, names.layer, names.pass_, strict=True):
+            label = names.label[layer]
+            found[node] = (f"{label}:{pass_}" if names.passes[layer] > 1 else label, label, pass_)
         counts: dict[str, int] = {}
-        for node in graph.orphans:
-            found[node] = self._unnumbered(node, "orphan_" + self.recorder.nodes[node][0].type, counts)
-        for node, source in self.recorder.sources.items():
-            if node not in found:
-                if source.name:
-                    found[node] = Op(self, node, source.name, source.name, 1)
-                else:
-                    found[node] = self._unnumbered(node, str(source.kind), counts)
+        orphans = {node: "orphan_" + self.recorder.nodes[node][0].type for node in graph.orphans}
+        sources = {n: source.name or str(source.kind) for n, source in self.recorder.sources.items() if n not in found}
+        for node, stem in (orphans | sources).items():
+            counts[stem] = number = counts.get(stem, 0) + 1
+            named = node in self.recorder.sources and self.recorder.sources[node].name
+            label = stem if named and number == 1 else f"{stem}_{number}"
+            found[node] = (label, label, 1)
         return found
-
-    def _unnumbered(self, node: int, stem: str, counts: dict[str, int]) -> Op:
-        counts[stem] = counts.get(stem, 0) + 1
-        label = f"{stem}_{counts[stem]}"
-        return Op(self, node, label, label, 1)
 
     def raw(self, node: int) -> Node:
         """The node as it was heard."""
-        return Node._make(self.recorder.nodes[node])
+        return Node(*self.recorder.nodes[node])
 
     def op_at(self, node: int) -> Op:
-        return self._by_node[node]
+        """The one object that stands for a node as long as anybody uses it."""
+        op = self._alive.get(node)
+        if op is None:
+            op = self._alive[node] = Op(self, node, *self._labels[node])
+        return op
 
     @functools.cached_property
     def children(self) -> list[list[int]]:
         return children_of(self.graph_data.parents)
 
-    @functools.cached_property
+    @property
     def ops(self) -> Table[Op]:
         """Inputs, then all operations and outputs in the order of execution."""
-        return Table([self._by_node[n] for n in self.graph_data.ops])
+        return Table(OpRows(self, self.graph_data.ops))
 
-    @functools.cached_property
+    @property
     def kept(self) -> Table[Op]:
         """The operations whose value was kept; positions count over these."""
-        return self.ops if self.recorder.full else Table([op for op in self.ops if op.kept])
+        chosen = self.recorder.chosen
+        return self.ops if chosen is None else Table(OpRows(self, [n for n in self.graph_data.ops if n in chosen]))
 
     def _of_kind(self, kind: Kind) -> Table[Op]:
-        nodes = [n for n, source in self.recorder.sources.items() if source.kind == kind]
-        return Table([self._by_node[n] for n in nodes])
+        return Table(OpRows(self, [n for n, source in self.recorder.sources.items() if source.kind == kind]))
 
-    @functools.cached_property
+    @property
     def inputs(self) -> Table[Op]:
         return self._of_kind(Kind.INPUT)
 
-    @functools.cached_property
+    @property
     def outputs(self) -> Table[Op]:
         return self._of_kind(Kind.OUTPUT)
 
-    @functools.cached_property
+    @property
     def parameters(self) -> Table[Op]:
         """All parameters of the target, used or not."""
         return self._of_kind(Kind.PARAMETER)
 
-    @functools.cached_property
+    @property
     def buffers(self) -> Table[Op]:
         return self._of_kind(Kind.BUFFER)
 
-    @functools.cached_property
+    @property
     def constants(self) -> Table[Op]:
         """Tensors that existed before the trace, or came from code that could not be seen."""
         return self._of_kind(Kind.CONSTANT)
 
-    @functools.cached_property
+    @property
     def orphans(self) -> Table[Op]:
         """Operations that neither come from an input nor reach an output."""
-        return Table([self._by_node[n] for n in self.graph_data.orphans])
+        return Table(OpRows(self, self.graph_data.orphans))
 
-    @functools.cached_property
+    @property
     def layers(self) -> Table[Layer]:
         passes: dict[str, list[Op]] = {}
         for op in self.ops:
             passes.setdefault(op.layer, []).append(op)
         return Table([Layer(label, tuple(ops)) for label, ops in passes.items()])
 
-    @functools.cached_property
+    @property
     def modules(self) -> Table[ModuleInfo]:
         """Every module of the target (and others that ran), with calls and parameters."""
         return Table(module_infos(self))
@@ -140,11 +144,7 @@ class Trace:
 
     def everything(self) -> Iterator[Op]:
         """Operations, orphans, parameters, buffers and constants."""
-        yield from self.ops
-        seen = set(self.graph_data.ops)
-        for node, op in self._by_node.items():
-            if node not in seen:
-                yield op
+        return map(self.op_at, self._labels)
 
     # ---- facts -----------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class Trace:
         """Some tensor steered the control flow of Python."""
         return bool(self.conditions)
 
-    @functools.cached_property
+    @property
     def conditions(self) -> tuple[Op, ...]:
         """Operations whose value decided an `if`, `while` or the like."""
         slot_node = self.recorder.slot_node
@@ -185,7 +185,7 @@ class Trace:
         for departure in self.recorder.departures:
             if departure.control:
                 nodes.update((slot_node[slot], None) for slot in slots_of(departure.read))
-        return tuple(self._by_node[n] for n in nodes)
+        return tuple(map(self.op_at, nodes))
 
     @functools.cached_property
     def graph_hash(self) -> str:
@@ -212,7 +212,7 @@ class Trace:
         return Keys(self)
 
     def keys_of(self, op: Op) -> tuple[str, ...]:
-        return self._keys.of(op)
+        return self._keys.of(self, op)
 
     def passes_of(self, op: Op) -> int:
         names = self.graph_data.names
@@ -228,14 +228,14 @@ class Trace:
         if isinstance(key, int) and not isinstance(key, bool):
             return self._at_position(key)
         if isinstance(key, str):
-            found = self._keys.find(key)
+            found = self._keys.find(self, key)
             if found is not None:
                 return found
-            raise LookupFailed(self._keys.explain(key))
+            raise LookupFailed(self._keys.explain(self, key))
         raise LookupFailed(f"{key!r} is no key: use a label, a module address, a parameter name or a position.")
 
     def _at_position(self, position: int) -> Op:
-        kept = self.kept if not self.recorder.full and len(self.kept) else self.ops
+        kept = self.kept or self.ops
         if not -len(kept) <= position < len(kept):
             raise LookupFailed(
                 f"There is no operation at position {position}: {self.name} has {len(kept)} of them, "
@@ -246,7 +246,7 @@ class Trace:
     def __contains__(self, key: object) -> bool:
         if isinstance(key, Op):
             return key._trace is self
-        return isinstance(key, str) and self._keys.find(key) is not None
+        return isinstance(key, str) and self._keys.find(self, key) is not None
 
     def __len__(self) -> int:
         return len(self.graph_data.ops)

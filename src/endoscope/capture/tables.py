@@ -20,11 +20,24 @@ COLUMNS = {
 }
 
 
+class OpRows(Sequence[Any]):
+    """Operations by node, made when they are looked at."""
+
+    def __init__(self, trace: Any, nodes: Sequence[int]) -> None:
+        self._trace, self._nodes = trace, nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._trace.op_at(self._nodes[index])
+
+
 class Table(Sequence[Row], Generic[Row]):
     """A sequence with labels: `table[3]`, `table["relu_1_2"]`, `table.to_pandas()`."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = list(rows)
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -35,7 +48,7 @@ class Table(Sequence[Row], Generic[Row]):
     def __getitem__(self, key: slice) -> Table[Row]: ...
     def __getitem__(self, key: int | str | slice) -> Row | Table[Row]:
         if isinstance(key, slice):
-            return Table(self._rows[key])
+            return Table([self._rows[i] for i in range(*key.indices(len(self._rows)))])
         if isinstance(key, str):
             for row in self._rows:
                 if row.label == key:  # type: ignore[attr-defined]
@@ -56,7 +69,8 @@ class Table(Sequence[Row], Generic[Row]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<Table of {len(self)}: {', '.join(str(getattr(r, 'label', r)) for r in self._rows[:8])}>"
+        shown = ", ".join(str(getattr(self._rows[i], "label", i)) for i in range(min(8, len(self))))
+        return f"<Table of {len(self)}: {shown}>"
 
     def columns(self) -> dict[str, list[Any]]:
         """Column name -> plain values."""

@@ -95,8 +95,10 @@ def _finish(found: Trace) -> None:
     found.timing.ops = sum(node[9] - node[8] for node in recorder.nodes) * 1e-9
     look_for_unseen(found)
     found.graph_data  # noqa: B018  named now: the trace is complete when it is handed out
-    if recorder.keeper is not None:
-        recorder.keeper.settle(found)
+    keeper = recorder.keeper
+    recorder.close()
+    if keeper is not None:
+        keeper.settle(found)
 
 
 def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

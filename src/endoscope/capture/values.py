@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Meta, meta_of
+from endoscope.capture.records import Meta, Node, meta_of, slots_of
 from endoscope.capture.regions import storage_key
 from endoscope.errors import ValueChanged, ValueNotKept
 
@@ -52,13 +52,13 @@ class TensorStore:
         meta = self.recorder.metas.get(slot)
         if meta is not None:
             return meta
-        entry = self.recorder.objects[slot]
         if self.recorder.full:
-            return meta_of(entry)
-        shape, dtype, device, requires_grad, grad_fn, *elements = entry[1:]
-        if isinstance(grad_fn, type):  # the ear notes the class, which is cheaper than its name
-            grad_fn = None if grad_fn is type(None) else grad_fn.__name__
-        return Meta(shape, dtype, device, requires_grad, grad_fn, *elements)
+            return meta_of(self.recorder.objects[slot])
+        raw = Node(*self.recorder.nodes[self.recorder.slot_node[slot]])
+        # The ear notes classes and leaves out what can be told from elsewhere; both are cheaper.
+        differentiable = raw.grad_fn is not type(None)
+        device = raw.device if raw.device is not None else self.meta(slots_of(raw.reads[0])[0]).device
+        return Meta(raw.shape, raw.dtype, device, differentiable, raw.grad_fn.__name__ if differentiable else None)
 
     def value(self, slot: int, op: Any) -> torch.Tensor:
         try:

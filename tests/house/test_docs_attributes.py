@@ -1,0 +1,61 @@
+"""Docs are code: whatever a user can read from a trace, an operation or a report is on its page."""
+
+import dataclasses
+import re
+
+import pytest
+import torch
+
+import endoscope
+from endoscope import errors
+from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
+from endoscope.capture.modules import Layer, ModuleInfo
+from endoscope.capture.op import Op
+from endoscope.capture.result import Trace
+from endoscope.capture.summary import Timing, Totals
+from endoscope.capture.tables import Table
+from endoscope.replay.report import Failure, Report
+from tests.house.pages import headings
+from tests.house.tree import ROOT
+
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = {
+    Trace: "trace", Layer: "trace", ModuleInfo: "trace", Table: "trace", Timing: "trace", Totals: "trace",
+    Op: "op", FunctionCall: "op", Relations: "op", Place: "op", ParameterUse: "op",
+    Report: "validate", Failure: "validate",
+}  # fmt: skip
+
+# Without an underscore, because other layers of ours use them; not meant for users.
+OURS = {
+    Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of near rerun
+        returned_sequence arguments_with""",
+    Op: "node",
+    Table: "count index",  # every sequence has them
+    Report: "fail",
+    **dict.fromkeys((FunctionCall, Relations, Place, ParameterUse), "op"),
+}
+
+
+def attributes(cls: type) -> set[str]:
+    """Public names of the class and of its instances."""
+    names = set(dir(endoscope.trace(torch.sin, torch.zeros(1)) if cls is Trace else cls))
+    if dataclasses.is_dataclass(cls):
+        names |= {field.name for field in dataclasses.fields(cls)}
+    return {name for name in names if not name.startswith("_")} - set(OURS.get(cls, "").split())
+
+
+@pytest.mark.parametrize("cls", PAGES, ids=lambda cls: cls.__name__)
+def test_every_attribute_is_on_its_page(cls: type) -> None:
+    text = (REFERENCE / f"{PAGES[cls]}.md").read_text(encoding="utf-8")
+    words = {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"\w+", code)}
+    assert not attributes(cls) - words, f"attributes of {cls.__name__} that {PAGES[cls]}.md does not mention"
+
+
+def test_every_error_has_a_heading() -> None:
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, Exception)
+    }
+    titles = headings(REFERENCE / "errors.md")
+    assert not {name for name in classes if f"`{name}`" not in titles}
