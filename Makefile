@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-DOCS_TESTS := tests/house/test_docs.py tests/house/test_links.py tests/house/test_examples.py
+DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
 .PHONY: help demo test check bench docs install clean
 .DEFAULT_GOAL := help

@@ -207,9 +207,7 @@ def test_fast_paths_of_the_encoder_cost_what_the_slow_path_costs() -> None:
         return torch._native_multi_head_attention(x, x, x, 8, 2, *weights)
 
     def fast_layer() -> Any:
-        return torch._transformer_encoder_layer_fwd(
-            x, 8, 2, *weights, False, False, 1e-5, *norms, *feed_forward
-        )
+        return torch._transformer_encoder_layer_fwd(x, 8, 2, *weights, False, False, 1e-5, *norms, *feed_forward)
 
     # With gradients switched on both modules take the slow path, which torch's counter can follow.
     slow_attention, slow_layer = theirs(lambda: attention(x, x, x)), theirs(lambda: layer(x))
@@ -360,9 +358,7 @@ def test_pooling_looks_at_every_element_of_every_window(layer: nn.Module, window
     assert ear.heard[-1][1] == size * window
 
 
-@pytest.mark.parametrize(
-    ("size", "bins"), [((6, 8), (3, 2)), ((7, 5), (3, 4)), ((2, 3), (5, 3)), ((4, 4), (1, 1))]
-)
+@pytest.mark.parametrize(("size", "bins"), [((6, 8), (3, 2)), ((7, 5), (3, 4)), ((2, 3), (5, 3)), ((4, 4), (1, 1))])
 def test_adaptive_pooling_measures_its_windows(size: tuple[int, int], bins: tuple[int, int]) -> None:
     """The twin lets torch say which inputs each output sees: those with a gradient."""
     x = randn(2, 3, *size, requires_grad=True)
@@ -404,11 +400,7 @@ def test_odd_arguments_of_a_product_give_none(args: tuple[Any, ...]) -> None:
 
 
 ODD = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-2, 5)
-    | st.text(max_size=5)
-    | st.lists(st.integers(0, 4)).map(Shape),
+    st.none() | st.booleans() | st.integers(-2, 5) | st.text(max_size=5) | st.lists(st.integers(0, 4)).map(Shape),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=6,
 )

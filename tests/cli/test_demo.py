@@ -5,9 +5,7 @@ import pytest
 from endoscope.cli import main
 
 
-def test_demo_traces_prints_and_proves(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_traces_prints_and_proves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("DEMO_SERVE", "0")
     assert main(["demo"]) == 0
     shown = capsys.readouterr().out

@@ -13,9 +13,7 @@ import endoscope
 from tests.contract.helpers import ancestors, computed, identical, only, proves, types
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
-prototype_api = pytest.mark.filterwarnings(
-    "ignore:.*(prototype|beta state|quantized tensor creation).*:UserWarning"
-)
+prototype_api = pytest.mark.filterwarnings("ignore:.*(prototype|beta state|quantized tensor creation).*:UserWarning")
 old_quantisation = pytest.mark.filterwarnings("ignore:.*torch.ao.quantization.*:DeprecationWarning")
 
 
@@ -150,9 +148,7 @@ class Boxed(torch.Tensor):
 
     @staticmethod
     def __new__(cls, inner: Tensor) -> Boxed:
-        made = torch.Tensor._make_wrapper_subclass(
-            cls, inner.shape, dtype=inner.dtype, strides=inner.stride()
-        )
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, strides=inner.stride())
         made.inner = inner
         return made
 
@@ -210,9 +206,7 @@ def test_a_parameter_of_a_subclass() -> None:
     proves(model, X)
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.float8_e4m3fn], ids=str
-)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.float8_e4m3fn], ids=str)
 def test_every_width_of_float(dtype: torch.dtype) -> None:
     def target(x: Tensor) -> Tensor:
         return x.to(dtype).to(torch.float32) * 2
@@ -224,9 +218,7 @@ def test_every_width_of_float(dtype: torch.dtype) -> None:
     proves(target, X)
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool], ids=str
-)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool], ids=str)
 def test_integers_and_booleans_have_edges_too(dtype: torch.dtype) -> None:
     def target(x: Tensor) -> Tensor:
         whole = (x * 10).abs().to(dtype)

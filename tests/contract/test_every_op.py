@@ -123,9 +123,7 @@ def test_a_reversed_division_is_seen_as_its_elementary_operations() -> None:
         (lambda y: y.uniform_(), "uniform"),
     ],
 )
-def test_in_place_methods_are_ops_under_their_plain_name(
-    write: Callable[[Tensor], Any], expected: str
-) -> None:
+def test_in_place_methods_are_ops_under_their_plain_name(write: Callable[[Tensor], Any], expected: str) -> None:
     def target(x: Tensor) -> Tensor:
         y = x.clone()
         write(y)
@@ -328,9 +326,7 @@ def test_multi_head_attention_is_opened() -> None:
     ],
     ids=["gumbel", "gaussian nll", "already elementary"],
 )
-def test_other_composites_are_opened(
-    function: Callable[[Tensor], Tensor], box: str | None, inner: str
-) -> None:
+def test_other_composites_are_opened(function: Callable[[Tensor], Tensor], box: str | None, inner: str) -> None:
     torch.manual_seed(1)
     trace = endoscope.trace(function, X)
     assert inner in types(trace.ops)

@@ -138,9 +138,7 @@ def test_outputs_deep_inside_containers_know_their_path() -> None:
     assert isinstance(trace.result["best"], Prediction)
     assert isinstance(trace.result["pair"], Pair)
     assert [op.kind for op in trace.outputs] == ["output"] * 5
-    by_path = {
-        word: op for op in trace.outputs for word in ("score", "parts", "left", "right") if word in str(op)
-    }
+    by_path = {word: op for op in trace.outputs for word in ("score", "parts", "left", "right") if word in str(op)}
     assert identical(by_path["score"].value, A.sum())
     assert identical(by_path["left"].value, A.exp())
     assert identical(by_path["right"].value, A.neg())

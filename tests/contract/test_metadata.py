@@ -48,11 +48,7 @@ MISSPELT_IN_THE_PAPER = "internally_initiali(?:li)?zed_ancestors"
 
 @pytest.mark.parametrize("field", [*MODEL_FIELDS, *OP_FIELDS, MISSPELT_IN_THE_PAPER])
 def test_every_field_of_the_paper_has_a_home(field: str) -> None:
-    row = [
-        line
-        for line in PAGE.read_text().splitlines()
-        if line.startswith("|") and re.search(rf"\b{field}\b", line)
-    ]
+    row = [line for line in PAGE.read_text().splitlines() if line.startswith("|") and re.search(rf"\b{field}\b", line)]
     assert row, f"{field} is missing"
     cells = [cell.strip() for cell in row[0].strip("|").split("|")]
     assert len([cell for cell in cells if cell]) >= 2
@@ -224,12 +220,7 @@ def test_tables_of_a_bare_function_are_empty_but_there() -> None:
 
 def test_tables_survive_odd_tensors() -> None:
     def target(x: Tensor) -> Tensor:
-        return (
-            torch.zeros(0).sum()
-            + torch.complex(x, x).abs().sum()
-            + x.to_sparse().sum()
-            + x.max(0).values.sum()
-        )
+        return torch.zeros(0).sum() + torch.complex(x, x).abs().sum() + x.to_sparse().sum() + x.max(0).values.sum()
 
     trace = endoscope.trace(target, X)
     assert trace.ops.to_arrow().num_rows == len(trace)

@@ -254,8 +254,7 @@ def test_validation_leaves_the_model_at_most_as_one_plain_run_does() -> None:
     assert endoscope.validate(model, x)
     found = model.state_dict()
     assert any(
-        all(identical(found[key], value) for key, value in twin.state_dict().items())
-        for twin in (untouched, run_once)
+        all(identical(found[key], value) for key, value in twin.state_dict().items()) for twin in (untouched, run_once)
     )
     assert all(p.grad is None for p in model.parameters())
     assert x.grad is None

@@ -98,9 +98,7 @@ def surroundings() -> dict[str, Any]:
         for name, value in list(vars(place).items()):
             found[f"{place.__name__}.{name}"] = id(value)
     globals_ = vars(torch.nn.modules.module)
-    found["global hooks"] = {
-        k: len(v) for k, v in globals_.items() if k.startswith("_global") and isinstance(v, dict)
-    }
+    found["global hooks"] = {k: len(v) for k, v in globals_.items() if k.startswith("_global") and isinstance(v, dict)}
     found["modes"] = (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack())
     found["grad"] = (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype())
     found["interpreter"] = (sys.gettrace(), sys.getprofile(), sys.getrecursionlimit())

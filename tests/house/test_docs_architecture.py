@@ -26,9 +26,7 @@ def test_the_table_of_layers_is_the_one_that_is_enforced() -> None:
 
 
 def test_layers_are_there_unless_the_table_says_otherwise() -> None:
-    there = {
-        path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
+    there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert {name for name, (_, exists) in layers().items() if exists} == there - {"__init__"}
 
 

@@ -52,10 +52,6 @@ def test_every_attribute_is_on_its_page(cls: type) -> None:
 
 
 def test_every_error_has_a_heading() -> None:
-    classes = {
-        name
-        for name, value in vars(errors).items()
-        if isinstance(value, type) and issubclass(value, Exception)
-    }
+    classes = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     titles = headings(REFERENCE / "errors.md")
     assert not {name for name in classes if f"`{name}`" not in titles}

@@ -28,13 +28,21 @@ def complaints(program: Program, *, save: Any = "all", prove: bool = True) -> li
     torch.manual_seed(0)
     oracle = Oracle(program)
     torch.manual_seed(0)
-    trace = endoscope.trace(program, tuple(copy_together(program.inputs)), save=save)
+    try:
+        trace = endoscope.trace(program, tuple(copy_together(program.inputs)), save=save)
+    except Exception as error:  # the program itself raises nothing, as the oracle has seen
+        return [f"trace: raised {type(error).__name__}: {error}"]
     found = _Comparison(oracle, trace, values=save != "none").found
-    if prove:
-        torch.manual_seed(0)
+    return found + _what_the_proof_says(program) if prove else found
+
+
+def _what_the_proof_says(program: Program) -> list[str]:
+    torch.manual_seed(0)
+    try:
         report = endoscope.validate(program, tuple(copy_together(program.inputs)))
-        found += [f"proof: {failure}" for failure in report.failures]
-    return found
+    except Exception as error:
+        return [f"proof: raised {type(error).__name__}: {error}"]
+    return [f"proof: {failure}" for failure in report.failures]
 
 
 class _Comparison:
@@ -55,7 +63,9 @@ class _Comparison:
             self._compare(op.label, op, set(), [value] if values else [])
         for op, (parents, value) in zip(trace.outputs, oracle.outputs, strict=True):
             self._compare(op.label, op, parents, [value] if values else [])
-        self._compare_makers("the program's branches", {self._makers[o.node] for o in trace.conditions}, oracle.conditions)
+        self._compare_makers(
+            "the program's branches", {self._makers[o.node] for o in trace.conditions}, oracle.conditions
+        )
 
     def _compare_types(self, oracle: Oracle, made: list[Any]) -> None:
         heard, expected = [op.type for op in made], [entry.step.type for entry in oracle.ops]

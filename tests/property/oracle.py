@@ -35,7 +35,6 @@ class Known:
     time: int  # when it was made, or last changed through this object
 
 
-
 @dataclass
 class Heard:
     """What the trace should say about one operation."""

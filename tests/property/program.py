@@ -136,9 +136,7 @@ def address_range(tensor: Tensor) -> tuple[int, int]:
 
 def overlaps_itself(tensor: Tensor) -> bool:
     """Two of its elements lie in the same place, as after `expand`."""
-    places = {
-        sum(i * s for i, s in zip(index, tensor.stride(), strict=True)) for index in np.ndindex(*tensor.shape)
-    }
+    places = {sum(i * s for i, s in zip(index, tensor.stride(), strict=True)) for index in np.ndindex(*tensor.shape)}
     return len(places) < tensor.numel()
 
 

@@ -20,9 +20,7 @@ def _view(index: int, text: str, type_: str, call: Callable[[Tensor], Any], move
         moved = moves(addresses, size)
         return moved if isinstance(moved, list) else [moved]
 
-    return Step(
-        text.replace("{}", f"v{index}"), type_, lambda v: call(v[index]), (index,), moves=many, results=results
-    )
+    return Step(text.replace("{}", f"v{index}"), type_, lambda v: call(v[index]), (index,), moves=many, results=results)
 
 
 def _same(addresses: np.ndarray, _: int) -> np.ndarray:
@@ -97,7 +95,9 @@ def another_shape(scene: Scene) -> Step | None:
         _view(index, "{}.view(-1)", "view", lambda t: t.view(-1), lambda x, _: x.reshape(-1)),
         _view(index, "{}.reshape(2, -1)", "reshape", lambda t: t.reshape(2, -1), lambda x, _: x.reshape(2, -1)),
         _view(index, "{}.flatten()", "flatten", lambda t: t.flatten(), lambda x, _: x.reshape(-1)),
-        _view(index, "{}" + f".expand{lead}", "expand", lambda t: t.expand(lead), lambda x, _: np.broadcast_to(x, lead)),
+        _view(
+            index, "{}" + f".expand{lead}", "expand", lambda t: t.expand(lead), lambda x, _: np.broadcast_to(x, lead)
+        ),
         _view(index, "{}.unsqueeze(0)", "unsqueeze", lambda t: t.unsqueeze(0), lambda x, _: x[None]),
         _view(index, "{}.squeeze()", "squeeze", lambda t: t.squeeze(), lambda x, _: x.squeeze()),
     ]
@@ -161,8 +161,7 @@ def several(scene: Scene) -> Step | None:
 
 def _pieces(addresses: np.ndarray, dim: int, size: int) -> list[np.ndarray]:
     return [
-        addresses.take(range(i, min(i + size, addresses.shape[dim])), dim)
-        for i in range(0, addresses.shape[dim], size)
+        addresses.take(range(i, min(i + size, addresses.shape[dim])), dim) for i in range(0, addresses.shape[dim], size)
     ]
 
 

@@ -78,7 +78,9 @@ def into_out(scene: Scene) -> Step | None:
     assert k is not None
     options = [
         _change(f"torch.mul(v{j}, 3, out=v{i})", "mul", lambda t, a: torch.mul(a, 3, out=t), i, (j,), blind=True),
-        _change(f"torch.add(v{j}, v{k}, out=v{i})", "add", lambda t, a, b: torch.add(a, b, out=t), i, (j, k), blind=True),
+        _change(
+            f"torch.add(v{j}, v{k}, out=v{i})", "add", lambda t, a, b: torch.add(a, b, out=t), i, (j, k), blind=True
+        ),
         _change(f"torch.cat([v{j}], out=v{i})", "cat", lambda t, a: torch.cat([a], out=t), i, (j,), blind=True),
         _change(f"torch.neg(v{j}, out=v{i})", "neg", lambda t, a: torch.neg(a, out=t), i, (j,), blind=True),
     ]
@@ -95,9 +97,7 @@ def set_item(scene: Scene) -> Step | None:
     j = scene.tensor(lambda t: t.dtype == target.dtype and t.shape == hit.shape)
     if j is None or scene.choices.number(0, 1):
         return _change(f"v{i}[{shown}] = 7", "setitem", lambda t: operator.setitem(t, key, 7), i, results=0)
-    return _change(
-        f"v{i}[{shown}] = v{j}", "setitem", lambda t, o: operator.setitem(t, key, o), i, (j,), results=0
-    )
+    return _change(f"v{i}[{shown}] = v{j}", "setitem", lambda t, o: operator.setitem(t, key, o), i, (j,), results=0)
 
 
 def at_chosen_places(scene: Scene) -> Step | None:

@@ -147,18 +147,12 @@ def _sub_config_class(config_class: Any, name: str, overrides: Mapping[str, Any]
 
 def _is_list(config_field: dataclasses.Field[Any]) -> bool:
     """Sizes per stage are lists; a single number in their place would be wrong."""
-    return config_field.default_factory is not dataclasses.MISSING or isinstance(
-        config_field.default, list | tuple
-    )
+    return config_field.default_factory is not dataclasses.MISSING or isinstance(config_field.default, list | tuple)
 
 
 def _disturb_constant_parameters(model: nn.Module) -> None:
     """Zeros and ones make operations without effect (`x * 0`, `x + 0`): give them noise."""
     with torch.no_grad():
         for parameter in model.parameters():
-            if (
-                parameter.numel()
-                and parameter.is_floating_point()
-                and (parameter == parameter.flatten()[0]).all()
-            ):
+            if parameter.numel() and parameter.is_floating_point() and (parameter == parameter.flatten()[0]).all():
                 parameter.add_(torch.randn_like(parameter), alpha=0.1)

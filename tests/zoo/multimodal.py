@@ -184,9 +184,7 @@ FUSION = family(
         vision_end_token_id=6,
         video_token_id=4,
         vision_config={"depth": 2},
-        text_config={
-            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
-        },
+        text_config={"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}},
     ),
     row("fuyu", "FuyuForCausalLM", tokens_with(dict), text_config={"model_type": "persimmon"}),
     row(
@@ -241,9 +239,7 @@ DOCUMENTS = family(
     row(
         "udop",
         "UdopForConditionalGeneration",
-        tokens_with(
-            lambda: {"bbox": torch.rand(2, 12, 4), "pixel_values": image(), "decoder_input_ids": token_ids(6)}
-        ),
+        tokens_with(lambda: {"bbox": torch.rand(2, 12, 4), "pixel_values": image(), "decoder_input_ids": token_ids(6)}),
         max_2d_position_embeddings=64,
     ),
     row("tapas", "TapasModel", tokens_with(dict)),

@@ -46,22 +46,19 @@ class Pattern:
     body: str
 
     def matches(self, op: Selectable) -> bool:
-        test = _glob(self.body)
         if self.field == "type":
-            return test(op.type)
+            return _fits(self.body, op.type)
         if self.field == "kind":
-            return test(str(op.kind))
-        if self.field == "in":
-            return any(test(address) for address in op.modules)
-        return any(test(key) for key in op.keys)
+            return _fits(self.body, str(op.kind))
+        return any(_fits(self.body, name) for name in (op.modules if self.field == "in" else op.keys))
 
     def may_match_type(self, type_: str) -> bool:
         """Could a label of this type match? Asked before labels are known."""
         if self.field == "type":
-            return _glob(self.body)(type_)
+            return _fits(self.body, type_)
         stem = re.match(r"(.+?)_[\d*?\[]", self.body)
         if stem:
-            return _glob(stem.group(1))(type_) or "*" in stem.group(1)
+            return _fits(stem.group(1), type_) or "*" in stem.group(1)
         return "*" in self.body or "?" in self.body
 
 
@@ -70,7 +67,7 @@ def parse(text: str) -> Pattern:
         raise BadArgument(f"A pattern is a non-empty string such as 'type:relu' or 'encoder.2', not {text!r}.")
     text = text.strip()
     prefix, colon, body = text.partition(":")
-    if colon and not body.isdigit() and prefix in PREFIXES:
+    if colon and body and prefix in PREFIXES:
         return Pattern(text, prefix, body.strip())
     if colon and re.fullmatch(r"[a-z]+", prefix) and not re.fullmatch(r"[\d*?]+", body):
         known = ", ".join(f"{p}:" for p in PREFIXES)
@@ -84,9 +81,8 @@ def _matcher(body: str) -> re.Pattern[str]:
     return re.compile(translated, re.DOTALL)
 
 
-def _glob(body: str):  # type: ignore[no-untyped-def]
-    compiled = _matcher(body)
-    return lambda text: compiled.fullmatch(text) is not None
+def _fits(body: str, text: str) -> bool:
+    return _matcher(body).fullmatch(text) is not None
 
 
 def nearest(wanted: str, known: Iterable[str], count: int = 5) -> list[str]:

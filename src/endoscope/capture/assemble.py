@@ -1,7 +1,7 @@
 """From what was heard to a graph: kinds, edges, orphans, layers and passes.
 
-    Recorder ─► parents and kinds of every node ─► what comes from an input or reaches an output
-             ─► the others are orphans           ─► layers and labels (analysis/naming)
+Recorder ─► parents and kinds of every node ─► what comes from an input or reaches an output
+         ─► the others are orphans           ─► layers and labels (analysis/naming)
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def assemble(recorder: Recorder) -> Graph:
     outputs = [n for n, source in recorder.sources.items() if source.kind == Kind.OUTPUT]
     from_input = descend(parents, inputs)
     to_output = ascend(parents, outputs)
-    ops, orphans = list(inputs), []
+    ops: list[int] = list(inputs)
+    orphans: list[int] = []
     for node, kind in enumerate(kinds):
         if kind in _MADE:
             (ops if from_input[node] or to_output[node] else orphans).append(node)

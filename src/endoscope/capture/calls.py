@@ -50,7 +50,7 @@ class Calls:
         self.current = entry.parent
         return entry
 
-    # ---- names -----------------------------------------------------------------------------------------------------
+    # ---- names -----------------------------------------------------------------------------------
 
     def know(self, module: torch.nn.Module, address: str) -> None:
         """Give names to a module, what it contains, and all their parameters and buffers."""

@@ -109,7 +109,13 @@ def plain_name(name: str) -> str:
 
 
 #: What the user wrote and what torch calls, where one function serves under two names.
-_SAME_AS = {"split_with_sizes": "split", "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub"}
+_SAME_AS = {
+    "split_with_sizes": "split",
+    "true_divide": "div",
+    "divide": "div",
+    "multiply": "mul",
+    "subtract": "sub",
+}
 
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split()
@@ -128,7 +134,7 @@ _OPERATOR_FUNCTIONS = {
     "invert": "bitwise_not",
 }
 #: The reverse, so that a look-up by the operator's Python name is understood too.
-SPOKEN_NAMES = {python: function for python, function in _OPERATOR_FUNCTIONS.items()}
+SPOKEN_NAMES = dict(_OPERATOR_FUNCTIONS)
 
 
 def describe(func: Any) -> FunctionFacts:
@@ -137,8 +143,8 @@ def describe(func: Any) -> FunctionFacts:
         return _describe_registered(func)
     name = getattr(func, "__name__", None) or type(func).__name__
     owner = getattr(func, "__self__", None)
-    if name in ("__get__", "__set__", "__delete__") and hasattr(owner, "__name__"):
-        return _describe_property(owner.__name__, name)
+    if name in ("__get__", "__set__", "__delete__") and owner is not None:
+        return _describe_property(getattr(owner, "__name__", ""), name)
     return _describe_named(name)
 
 
@@ -163,11 +169,15 @@ def _describe_named(name: str) -> FunctionFacts:
         return FunctionFacts(bare, name, Role.WRITE, _running_statistics(name))
     if _is_in_place(name):
         return FunctionFacts(
-            bare, name, Role.WRITE, _first_argument, overwrites=name in OVERWRITERS, random=random, replayable=replayable
+            bare,
+            name,
+            Role.WRITE,
+            _first_argument,
+            overwrites=name in OVERWRITERS,
+            random=random,
+            replayable=replayable,
         )
-    return FunctionFacts(
-        bare, name, Role.RECORD, random=random, replayable=replayable, moves=name in MOVING
-    )
+    return FunctionFacts(bare, name, Role.RECORD, random=random, replayable=replayable, moves=name in MOVING)
 
 
 def _describe_registered(func: OpOverload | OpOverloadPacket) -> FunctionFacts:
@@ -203,9 +213,7 @@ def _first_argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     return list(first) if isinstance(first, (list, tuple)) else [first]
 
 
-def _positions(
-    positions: list[int], names: list[str]
-) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
+def _positions(positions: list[int], names: list[str]) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
     def pick(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         found: list[Any] = []
         for position, name in zip(positions, names, strict=True):

@@ -17,6 +17,7 @@ ATOMS = frozenset(
     }
 )  # fmt: skip
 
+
 class _Placeholder:
     """Stands for a tensor in arguments that are kept without their tensors."""
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Keys:
-    """Built on the first look-up; does not hold the trace. A text that several passes share leads to all of them, as a `Layer`."""
+    """Built on the first look-up; does not hold the trace.
+
+    A text that several passes share leads to all of them, as a `Layer`.
+    """
 
     def __init__(self, trace: Trace) -> None:
         names = trace.graph_data.names

@@ -10,7 +10,7 @@ import torch
 
 from endoscope.analysis.reach import ascend, descend, distances, reverse
 from endoscope.capture.calls import Call
-from endoscope.capture.functions import Role
+from endoscope.capture.functions import RUNNING_STATISTICS, Role
 from endoscope.capture.leaves import TENSOR, map_arguments
 from endoscope.capture.records import slots_of
 from endoscope.schema.ops import Kind
@@ -65,7 +65,10 @@ class FunctionCall:
     @property
     def in_place(self) -> bool:
         """It overwrote a tensor that existed before."""
-        return bool(self.op._raw.facts.role == Role.WRITE)
+        raw = self.op._raw
+        if (raw.kwargs or {}).get("out") is not None:
+            return True
+        return raw.facts.role == Role.WRITE and raw.facts.name not in RUNNING_STATISTICS
 
     @property
     def random_state(self) -> torch.Tensor | None:
@@ -244,10 +247,13 @@ class Place:
     @property
     def is_whole_module(self) -> bool:
         """It is all that its innermost module does."""
-        module = self.op._raw.call
-        if not self.op.modules:
+        calls, own = self.op._trace.recorder.calls.entries, self.op._raw.call
+        if own < 0 or calls[own].is_function or not self.op.modules:
             return False
-        return sum(1 for op in self.op._trace.ops if op._raw.call == module and op.kind != Kind.OUTPUT) == 1
+        entry = calls[own]
+        inside = range(entry.first_node, entry.last_node)
+        made = [n for n in inside if n not in self.op._trace.recorder.sources]
+        return made == [self.op.node]
 
 
 @dataclass(frozen=True, slots=True)

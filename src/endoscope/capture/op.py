@@ -32,7 +32,7 @@ class Op:
         self.layer = layer  # without the pass
         self.pass_ = pass_  # which pass of its layer, from 1
 
-    # ---- what it is -----------------------------------------------------------------------------------------------
+    # ---- what it is ------------------------------------------------------------------------------
 
     @property
     def _raw(self) -> Node:
@@ -72,7 +72,7 @@ class Op:
         """Every text under which this operation is found."""
         return self._trace.keys_of(self)
 
-    # ---- its tensors -------------------------------------------------------------------------------------------------
+    # ---- its tensors -----------------------------------------------------------------------------
 
     @property
     def slots(self) -> range:
@@ -132,7 +132,7 @@ class Op:
     def _one_or_all(self, values: list[Any]) -> Any:
         return values[0] if len(values) == 1 and not self._trace.returned_sequence(self.node) else tuple(values)
 
-    # ---- its neighbours and place -----------------------------------------------------------------------------------
+    # ---- its neighbours and place ----------------------------------------------------------------
 
     @property
     def parents(self) -> tuple[Op, ...]:

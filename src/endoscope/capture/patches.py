@@ -37,6 +37,8 @@ from endoscope.capture.boundary import hear_opaque, hear_transform
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
+#: Modes that do not want to see composites whole; the recorder adds itself.
+_HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
 _lock = threading.RLock()
 _installed: list[Callable[[], None]] = []
 _traces = 0
@@ -50,8 +52,9 @@ def recorders_here() -> list[Recorder] | None:
 
 
 def activate(recorder: Recorder) -> None:
-    global _traces
+    global _traces, _HARMLESS_MODES
     with _lock:
+        _HARMLESS_MODES = (DeviceContext, type(recorder))
         if _traces == 0:
             _install()
         _traces += 1
@@ -101,7 +104,7 @@ def _exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     _installed.append(lambda: delattr(owner, name) if inherited else setattr(owner, name, original))
 
 
-# ---- composites --------------------------------------------------------------------------------------------------
+# ---- composites ---------------------------------------------------------------------------------
 
 #: Functions of `torch._tensor` that stay one call: they print, copy or run backward, and compute nothing new.
 _CLOSED = frozenset(
@@ -114,10 +117,8 @@ _stack_at = torch._C._get_function_stack_at
 
 
 def _foreign_mode() -> bool:
-    """A mode of the user's own is on; ours and torch's default device do not count."""
-    from endoscope.capture.recorder import Recorder
-
-    return any(not isinstance(_stack_at(i), (Recorder, DeviceContext)) for i in range(_stack_depth()))
+    """A mode of the user's own is on here; ours and torch's default device do not count."""
+    return any(not isinstance(_stack_at(i), _HARMLESS_MODES) for i in range(_stack_depth()))
 
 
 def _is_overridden(value: Any) -> bool:
@@ -132,13 +133,13 @@ def _open_composites() -> None:
     plain = (torch.Tensor, torch.nn.Parameter)
 
     def for_one(value: Any) -> bool:
-        return (value.__class__ not in plain and _is_overridden(value)) or (_stack_depth() > 1 and _foreign_mode())
+        return (value.__class__ not in plain and _is_overridden(value)) or _foreign_mode()
 
     def for_all(values: Any) -> bool:
-        return any(map(_is_overridden, values)) or (_stack_depth() > 1 and _foreign_mode())
+        return any(map(_is_overridden, values)) or _foreign_mode()
 
     def for_some(*values: Any) -> bool:
-        return any(map(_is_overridden, values)) or (_stack_depth() > 1 and _foreign_mode())
+        return any(map(_is_overridden, values)) or _foreign_mode()
 
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:
@@ -159,10 +160,14 @@ def _open_composites() -> None:
             if module_name == "torch._tensor":
                 _exchange(module, name, functools.partial(unless_closed, answer))
             else:
-                _exchange(module, name, lambda _, answer=answer: answer)
+                _exchange(module, name, functools.partial(_replace_by, answer))
 
 
-# ---- modules --------------------------------------------------------------------------------------------------------
+def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
+    return answer
+
+
+# ---- modules ------------------------------------------------------------------------------------
 
 
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -201,7 +206,7 @@ def _say_foreign(module: torch.nn.Module) -> None:
                     recorder.notice("thread", f"module {known[0]!r} ran in another thread, unheard")
 
 
-# ---- custom autograd functions ----------------------------------------------------------------------------------------
+# ---- custom autograd functions ------------------------------------------------------------------
 
 
 def _observe_functions() -> None:
@@ -247,11 +252,11 @@ def apply_observed(cls: Any, args: Any, kwargs: Any) -> Any:
             recorder.calls.leave(call)
 
 
-# ---- TorchScript, transforms, threads ---------------------------------------------------------------------------------
+# ---- TorchScript, transforms, threads -----------------------------------------------------------
 
 
 def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorders = recorders_here()
         if recorders is None or torch._C._current_graph_task_id() != -1:
             return original(self, *args, **kwargs)

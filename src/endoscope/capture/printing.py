@@ -42,8 +42,8 @@ def trace_text(trace: Trace) -> str:
         f"    Model structure: {structure_text(trace)}.",
         f"    {totals.tensors} tensors ({size_text(totals.tensor_bytes)}) computed; "
         f"{totals.kept} tensors ({size_text(totals.kept_bytes)}) saved.",
-        f"    {totals.parameter_ops} parameter operations ({totals.parameters} params total; "
-        f"{size_text(totals.parameter_bytes)}).",
+        f"    {totals.parameter_ops} parameter operation{'s' * (totals.parameter_ops != 1)} "
+        f"({totals.parameters} params total; {size_text(totals.parameter_bytes)}).",
         f"    Random seed: {trace.seed if trace.seed is not None else 'not set'}",
         f"    Time elapsed: {timing.run:.3f}s ({timing.ops:.3f}s in {len(trace)} operations)",
     ]
@@ -117,7 +117,9 @@ def op_facts(op: Op) -> list[tuple[str, str]]:
 
 
 def _all_keys(op: Op, position: int | None) -> list[str]:
-    numbers = [] if position is None else [str(position - len(op._trace)), str(position)]
+    kept = op._trace.kept or op._trace.ops  # positions count over what was kept
+    place = position if len(kept) == len(op._trace) else kept.index(op) if op in kept else None
+    numbers = [] if place is None else [str(place - len(kept)), str(place)]
     return [*numbers, *op.keys]
 
 
@@ -169,7 +171,8 @@ def trace_html(trace: Trace) -> str:
         for i, op in enumerate(trace.ops[:_MOST_ROWS])
     )
     table = f"<table><tr><th></th><th>label</th><th>shape</th><th>module</th><th>parents</th></tr>{rows}</table>"
-    return f"<div>{head}{f'<ul>{notes}</ul>' if notes else ''}<details><summary>operations</summary>{table}</details></div>"
+    notes = f"<ul>{notes}</ul>" if notes else ""
+    return f"<div>{head}{notes}<details><summary>operations</summary>{table}</details></div>"
 
 
 def op_html(op: Op) -> str:

@@ -1,9 +1,7 @@
-"""The ear: hears every torch function of one thread and appends one raw tuple per operation.
+"""The recorder: a torch function mode that writes one raw tuple per operation of one thread.
 
-    func(*args) ─► hear ─► reads: which slots the arguments are
-                        ─► call torch
-                        ─► slots: one number per tensor that came out
-                        ─► nodes.append(fields of records.Node)
+    func(*args) ─► ear.hear ─► ordinary calls end here, in `nodes`
+                       └─► hear_slowly ─► in-place calls, values that leave torch, registered operators
 
 Nothing is named, sorted or explained here; `assemble.py` does that once the traced code has ended.
 
@@ -15,9 +13,7 @@ checked at every read.
 from __future__ import annotations
 
 import contextlib
-import sys
 import weakref
-from collections.abc import Callable
 from time import perf_counter_ns
 from types import MethodType
 from typing import Any
@@ -31,17 +27,15 @@ from torch.utils._python_dispatch import _disable_current_modes
 from endoscope.capture import boundary
 from endoscope.capture.aliasing import Aliasing, Read
 from endoscope.capture.calls import Calls
+from endoscope.capture.ear import autocast_settings, make_ear, same, without_tensor
 from endoscope.capture.functions import CONTROL, FunctionFacts, Role, describe
-from endoscope.capture.leaves import ATOMS, TENSOR, argument_tensors, map_arguments
+from endoscope.capture.leaves import ATOMS, argument_tensors, map_arguments
 from endoscope.capture.records import SOURCE, Departure, Meta, Source, meta_of, version_of
 from endoscope.capture.registered import call_inside
-from endoscope.capture.source import INNER_FILES, source_line, user_position
+from endoscope.capture.source import source_line, user_position
 from endoscope.schema.ops import Kind, Notice
 
 _PLAIN = (Tensor, Parameter)
-_in_backward = torch._C._current_graph_task_id
-_autocast_on = torch._C._is_any_autocast_enabled
-_grad_on = torch.is_grad_enabled
 
 
 class Recorder(TorchFunctionMode):
@@ -59,6 +53,7 @@ class Recorder(TorchFunctionMode):
         self.target: torch.nn.Module | None = None
         self.stranger_kind = Kind.CONSTANT
         self.inside_target = False
+        self.save_text = "'all'"  # what the user asked to keep
         self.random_state: Tensor | None = None  # of the CPU, when the traced code began
         # operations
         self.nodes: list[Any] = []  # fields of Node, as plain tuples for speed
@@ -82,146 +77,29 @@ class Recorder(TorchFunctionMode):
         self.departures: list[Departure] = []
         self.strangers: list[tuple[int, str]] = []  # node, grad_fn of a tensor that came from nowhere
         self.notices: list[Notice] = []
-        self._slow: dict[Any, FunctionFacts] = {}
-        self.__torch_function__ = MethodType(self._make_ear(), self)  # type: ignore[method-assign]
-
-    # ---- the hot path -----------------------------------------------------------------------------------------------
-
-    def _make_ear(self) -> Callable[..., Any]:
-        """A closure, because cell variables are read faster than attributes of `self`."""
-        ids, objects, slot_node = self.ids, self.objects, self.slot_node
-        nodes, versions, readers, calls = self.nodes, self.versions, self.aliasing.readers, self.calls
-        simple: dict[Any, FunctionFacts] = {}  # ordinary operations
-        passing: set[Any] = set()  # metadata reads and the like
-        full, keeper = self.full, self.keeper
-        wanted = keeper.types if keeper is not None and not keeper.idle else None
-        place = keeper.place if keeper is not None and keeper.names_modules else None
-        watch = self.gradients is not None
-        clock, getframe, inner, weak = perf_counter_ns, sys._getframe, INNER_FILES, weakref.ref
-        hear_slowly, resolve, learn, narrow = self._hear_slowly, self.read, self._learn, self._narrow
-        slow, keep, after_call, mode = self._slow, self._keep, self.after_call, self
-
-        def hear(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            facts = simple.get(func)
-            if facts is None:
-                if func in passing:
-                    return func(*args, **kwargs) if kwargs else func(*args)
-                if func not in slow:
-                    facts = learn(func, simple, passing)
-                if facts is None:
-                    return hear_slowly(func, slow[func], args, kwargs or {})
-            if (kwargs and "out" in kwargs) or _in_backward() != -1:
-                return hear_slowly(func, facts, args, kwargs or {})
-            reads: list[Read] = []
-            bare = args if full else list(args)  # becomes the arguments without their tensors
-            listed = False
-            for position, value in enumerate(args):
-                kind = value.__class__
-                if kind is Tensor or kind is Parameter:
-                    identity = id(value)
-                    slot = ids.get(identity)
-                    if not full:
-                        bare[position] = TENSOR
-                        if slot is not None and objects[slot]() is not value:
-                            slot = None
-                    if slot is None or identity in readers:
-                        reads.append(resolve(value))
-                    else:
-                        reads.append(slot)
-                elif kind not in ATOMS:
-                    listed = True
-                    resolve_inside(value, reads)
-            if kwargs:
-                for value in kwargs.values():
-                    if value.__class__ not in ATOMS:
-                        listed = True
-                        resolve_inside(value, reads)
-            frame = getframe(1)
-            while inner[frame.f_code.co_filename] and frame.f_back is not None:
-                frame = frame.f_back
-            started = clock()
-            out = func(*args, **kwargs) if kwargs else func(*args)
-            ended = clock()
-            if out.__class__ is not Tensor:
-                call = (func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti)
-                return after_call(call, out)
-            if readers:
-                narrow(args, reads, [out])
-                readers.pop(id(out), None)
-            slot = len(objects)
-            ids[id(out)] = slot
-            slot_node.append(len(nodes))
-            if full:
-                objects.append(out)
-                try:
-                    versions.append(out._version)
-                except RuntimeError:  # inference tensors do not count versions
-                    versions.append(-1)
-                if listed:  # the user may change a list later
-                    bare = map_arguments(args, _same)
-                nodes.append(
-                    (
-                        facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
-                        calls.current, None if not _autocast_on() else _autocast_settings(), _grad_on(),
-                    )
-                )  # fmt: skip
-            else:
-                objects.append(weak(out))
-                if listed:
-                    bare = map_arguments(args, _nothing)
-                    kwargs = map_arguments(kwargs, _nothing)
-                try:
-                    # The rest of what is known of the tensor stands in its node: one tuple less for each.
-                    nodes.append(
-                        (
-                            facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
-                            frame.f_lasti, calls.current, None, True, out.shape, out.dtype,
-                            None if reads and not facts.moves else out.device, out.grad_fn.__class__,
-                        )
-                    )  # fmt: skip
-                except RuntimeError:  # nested tensors have no shape
-                    mode.metas[slot] = meta_of(out)
-                    nodes.append(
-                        (
-                            facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
-                            frame.f_lasti, calls.current, None, True,
-                        )
-                    )  # fmt: skip
-            if watch or (
-                wanted is not None
-                and (wanted.get(facts.type, True) or (place is not None and place(calls.current) != "no"))
-            ):
-                keep(len(nodes) - 1, slot, out)
-            return out
-
-        def resolve_inside(value: Any, reads: list[Read]) -> None:
-            found: list[Any] = []
-            argument_tensors(value, found)
-            for tensor in found:
-                reads.append(resolve(tensor))
-
-        return hear
+        self.slow: dict[Any, FunctionFacts] = {}
+        self.__torch_function__ = MethodType(make_ear(self), self)  # type: ignore[method-assign]
 
     def close(self) -> None:
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""
         del self.__torch_function__
         self.keeper = None
-        self._slow = {}
+        self.slow = {}
 
-    def _learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
+    def learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
         facts = describe(func)
         if facts.role == Role.RECORD and not facts.random:
             simple[func] = facts
             return facts
         if facts.role == Role.PASS:
             passing.add(func)
-        self._slow[func] = facts
+        self.slow[func] = facts
         return None
 
-    # ---- everything that is not an ordinary call --------------------------------------------------------------------
+    # ---- everything that is not an ordinary call -------------------------------------------------
 
-    def _hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
-        if facts.role == Role.PASS or _in_backward() != -1:
+    def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+        if facts.role == Role.PASS or torch._C._current_graph_task_id() != -1:
             return func(*args, **kwargs)
         if facts.role == Role.OPEN:
             return self._open(func, facts, args, kwargs)
@@ -259,26 +137,26 @@ class Recorder(TorchFunctionMode):
         if not found:
             found, rest = rest, []  # `x[0] = 1` returns nothing: what it changed is its result
         if not written:
-            self._narrow(args, reads, found)
+            self.narrow(args, reads, found)
         node, slot = len(self.nodes), len(self.objects)
         tensors = [*found, *rest]
         for tensor in tensors:
             self._new_slot(tensor, node)
         if isinstance(out, (tuple, list)):
             self.sequences.add(node)
-        template = _same if self.full else _nothing
+        template = same if self.full else without_tensor
         self.nodes.append(
             (
                 facts, func, map_arguments(args, template), map_arguments(kwargs, template) if kwargs else kwargs,
                 reads, slot, len(found), len(rest), started, ended, code, instruction, self.calls.current,
-                None if not _autocast_on() else _autocast_settings(), _grad_on(),
+                autocast_settings(), torch.is_grad_enabled(),
             )
         )  # fmt: skip
         changed = {id(t) for t in written}
         for number, tensor in enumerate(tensors, slot):
             if id(tensor) in changed:
                 self.aliasing.after_write(tensor, number, self._renew_version)
-            self._keep(node, number, tensor)
+            self.keep(node, number, tensor)
         return out
 
     def _leave(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -310,7 +188,7 @@ class Recorder(TorchFunctionMode):
             return out
         return self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
 
-    # ---- slots --------------------------------------------------------------------------------------------------------
+    # ---- slots -----------------------------------------------------------------------------------
 
     def _new_slot(self, tensor: Tensor, node: int) -> int:
         slot = len(self.objects)
@@ -329,7 +207,7 @@ class Recorder(TorchFunctionMode):
         """The tensor of an entry of `objects`; None if it is gone."""
         return reference if self.full else reference()
 
-    def _keep(self, node: int, slot: int, tensor: Tensor) -> None:
+    def keep(self, node: int, slot: int, tensor: Tensor) -> None:
         if self.keeper is not None:
             if not self.keeper.wants(node, slot, tensor):
                 return
@@ -358,7 +236,7 @@ class Recorder(TorchFunctionMode):
         elif self.full:
             self.versions[slot] = version_of(tensor)
 
-    # ---- who is this tensor? --------------------------------------------------------------------------------------------
+    # ---- who is this tensor? ---------------------------------------------------------------------
 
     def reads_of(self, args: Any, kwargs: Any, only_memory: Any = ()) -> list[Read]:
         found: list[Tensor] = []
@@ -374,7 +252,7 @@ class Recorder(TorchFunctionMode):
                 reads.append(self.read(tensor))
         return reads
 
-    def _narrow(self, args: Any, reads: list[Read], results: list[Tensor]) -> None:
+    def narrow(self, args: Any, reads: list[Read], results: list[Tensor]) -> None:
         """A view of a tensor that was overwritten in part depends only on what was written in its own part."""
         if args and args[0].__class__ in _PLAIN and reads and reads[0].__class__ is tuple:
             reads[0] = self.aliasing.narrow(args[0], reads[0], results)
@@ -410,7 +288,7 @@ class Recorder(TorchFunctionMode):
             self.strangers.append((self.slot_node[slot], type(tensor.grad_fn).__name__))
         return slot
 
-    # ---- tensors that no operation makes --------------------------------------------------------------------------------
+    # ---- tensors that no operation makes ---------------------------------------------------------
 
     def add_source(self, kind: Kind, name: str, tensor: Tensor) -> int:
         node = len(self.nodes)
@@ -418,7 +296,7 @@ class Recorder(TorchFunctionMode):
         position = user_position() if kind == Kind.CONSTANT else (None, -1)
         slot = self._new_slot(tensor, node)
         self._add_source_node(kind, [], slot, position)
-        self._keep(node, slot, tensor)
+        self.keep(node, slot, tensor)
         return slot
 
     def add_output(self, path: str, tensor: Tensor) -> None:
@@ -432,12 +310,27 @@ class Recorder(TorchFunctionMode):
         self.sources[node] = Source(Kind.OUTPUT, path, self.calls.current)
         self._add_source_node(Kind.OUTPUT, [read], slot, (None, -1))
         if self.keeper is not None and slot not in self.kept:
-            self._keep(node, slot, tensor)
+            self.keep(node, slot, tensor)
 
     def _add_source_node(self, kind: Kind, reads: list[Read], slot: int, position: tuple[Any, int]) -> None:
         now = perf_counter_ns()
         self.nodes.append(
-            (SOURCE[kind], None, (), None, reads, slot, 1, 0, now, now, *position, self.calls.current, None, True)
+            (
+                SOURCE[kind],
+                None,
+                (),
+                None,
+                reads,
+                slot,
+                1,
+                0,
+                now,
+                now,
+                *position,
+                self.calls.current,
+                None,
+                True,
+            )
         )
 
     def complete_sources(self) -> None:
@@ -447,7 +340,7 @@ class Recorder(TorchFunctionMode):
             if name not in met:
                 self.add_source(kind, name, tensor)
 
-    # ---- modules ------------------------------------------------------------------------------------------------------------
+    # ---- modules ---------------------------------------------------------------------------------
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
         root = module is self.target and not self.inside_target
@@ -499,19 +392,3 @@ def _unseen_by_dispatch_modes() -> Any:
     if torch._C._len_torch_dispatch_stack() == 0:
         return contextlib.nullcontext()
     return _disable_current_modes()
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _nothing(_: Any) -> Any:
-    return TENSOR
-
-
-def _autocast_settings() -> tuple[tuple[str, torch.dtype], ...]:
-    return tuple(
-        (kind, torch.get_autocast_dtype(kind))
-        for kind in ("cpu", "cuda", "mps", "xpu")
-        if torch._C._is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    )

@@ -43,10 +43,12 @@ def region_of(tensor: torch.Tensor) -> Region:
     item = tensor.element_size()
     try:
         strides = tensor.stride()
-        offset = tensor.storage_offset()
+        offset = int(tensor.storage_offset())
     except RuntimeError:  # nested tensors have no strides: they own their storage whole
         return _whole_storage(tensor)
-    counts, byte_strides, extent, numel = [], [], 0, 1
+    counts: list[int] = []
+    byte_strides: list[int] = []
+    extent, numel = 0, 1
     for count, stride in zip(tensor.shape, strides, strict=True):
         numel *= count
         if count == 1 or stride == 0:
@@ -113,9 +115,7 @@ class _Canvas:
         strides = [s // unit * width for s in region.strides[:-1]] + [width]
         if region.empty:
             return self.owners[:0]
-        return np.lib.stride_tricks.as_strided(
-            self.owners[(region.start - self.start) // unit :], counts, strides
-        )
+        return np.lib.stride_tricks.as_strided(self.owners[(region.start - self.start) // unit :], counts, strides)
 
     def paint(self, region: Region, owner: int) -> _Canvas:
         if not region.empty:

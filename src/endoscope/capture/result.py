@@ -1,6 +1,6 @@
 """A finished trace: look-ups, tables, values.
 
-    Recorder ─► assemble() ─► Trace ─► Op views, made once and on demand
+Recorder ─► assemble() ─► Trace ─► Op views, made once and on demand
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Trace:
         self.values = TensorStore(recorder)
         self._alive: weakref.WeakValueDictionary[int, Op] = weakref.WeakValueDictionary()
 
-    # ---- parts -----------------------------------------------------------------------------------------------------
+    # ---- parts -----------------------------------------------------------------------------------
 
     @functools.cached_property
     def graph_data(self) -> Graph:
@@ -146,7 +146,7 @@ class Trace:
         """Operations, orphans, parameters, buffers and constants."""
         return map(self.op_at, self._labels)
 
-    # ---- facts -----------------------------------------------------------------------------------------------------
+    # ---- facts -----------------------------------------------------------------------------------
 
     @property
     def warnings(self) -> tuple[Notice, ...]:
@@ -205,7 +205,7 @@ class Trace:
             return f"{kind}{tuple(meta.shape)}{meta.dtype}"
         return str(kind)
 
-    # ---- look-up -----------------------------------------------------------------------------------------------------
+    # ---- look-up ---------------------------------------------------------------------------------
 
     @functools.cached_property
     def _keys(self) -> Keys:
@@ -257,7 +257,7 @@ class Trace:
     def __iter__(self) -> Iterator[Op]:
         return iter(self.ops)
 
-    # ---- arguments -----------------------------------------------------------------------------------------------------
+    # ---- arguments -------------------------------------------------------------------------------
 
     def returned_sequence(self, node: int) -> bool:
         """The function returned a list or tuple, even if only one tensor was in it."""
@@ -277,7 +277,7 @@ class Trace:
 
         return map_arguments(tuple(raw.args), replace), map_arguments(raw.kwargs or {}, replace)
 
-    # ---- proofs, printing ------------------------------------------------------------------------------------------------
+    # ---- proofs, printing ------------------------------------------------------------------------
 
     def freeze(self) -> Trace:
         """Copy every kept value, so that later in-place changes (an optimizer step) cannot reach it."""

@@ -1,6 +1,6 @@
 """`trace()` and `tracing()`: listen to a module or a function.
 
-    tracing.__enter__ ─► patches.activate ─► Recorder hears ─► tracing.__exit__ ─► patches.deactivate ─► Trace
+tracing.__enter__ ─► patches.activate ─► Recorder hears ─► tracing.__exit__ ─► patches.deactivate ─► Trace
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
 from endoscope.capture.gradients import Gradients
 from endoscope.capture.keeping import Save, make_keeper
 from endoscope.capture.patches import activate, deactivate
-from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.result import Trace
 from endoscope.capture.unseen import look_for_unseen
@@ -41,7 +41,7 @@ def trace(
         recorder = found.recorder
         is_module = isinstance(recorder.target, torch.nn.Module)
         if not is_module:
-            recorder.inside_target = True
+            recorder.inside_target, recorder.stranger_kind = True, Kind.CONSTANT
             add_inputs(recorder, bound_names(target, args, kwargs))
         found.result = target(*args, **kwargs)
         if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
@@ -128,8 +128,9 @@ def _know_target(recorder: Recorder, target: Any) -> str:
         return type(inner).__name__
     if not callable(target):
         raise BadArgument(
-            f"The target is a {type(target).__name__}, which cannot be called. Pass a torch.nn.Module or a function."
+            f"The target is of type {type(target).__name__}, which cannot be called. Pass a torch.nn.Module or a function."
         )
+    recorder.stranger_kind = Kind.INPUT  # nothing tells its arguments from other tensors
     owner = getattr(inner, "__self__", None)
     if isinstance(owner, torch.nn.Module):  # a bound method, such as model.generate
         recorder.calls.know(owner, "")
@@ -190,5 +191,3 @@ def _eager_where_compiled(recorder: Recorder) -> Iterator[None]:
     finally:
         for module, implementation in zip(compiled, saved, strict=True):
             module._compiled_call_impl = implementation
-
-

@@ -36,9 +36,7 @@ def _left_for_python(trace: Trace) -> None:
     recorder = trace.recorder
     for departure in recorder.departures:
         if not departure.control and _depends_on_input(trace, departure):
-            message = (
-                f"a value left torch through {departure.name}(); if it comes back, that dependence cannot be seen"
-            )
+            message = f"a value left torch through {departure.name}(); if it comes back, that dependence cannot be seen"
             _say(trace, Notice("left", message, source_line(departure.code, departure.instruction)))
 
 

@@ -42,7 +42,9 @@ class TensorStore:
         for slot in slots:
             if keys is not None and storage_key(recorder.dereference(recorder.objects[slot])) not in keys:
                 continue
-            if slot in recorder.stale or (slot in recorder.kept and slot not in recorder.kept_versions and recorder.full):
+            if slot in recorder.stale or (
+                slot in recorder.kept and slot not in recorder.kept_versions and recorder.full
+            ):
                 continue  # lost already, or a copy already
             recorder.metas.setdefault(slot, self.meta(slot))
             recorder.kept[slot] = self.tensor(slot).detach().clone()
@@ -82,12 +84,12 @@ class TensorStore:
         gradients = self.recorder.gradients
         if gradients is None:
             return None
-        found = gradients.of_slot.get(slot)
+        found: torch.Tensor | None = gradients.of_slot.get(slot)
         if found is None and self.holds(slot):
             tensor = self.recorder.kept.get(slot)
             if tensor is None:
                 tensor = self.recorder.objects[slot]
-            found = tensor.grad if isinstance(tensor, torch.Tensor) and tensor.is_leaf else None
+            found = tensor.grad if tensor is not None and tensor.is_leaf else None
         return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from endoscope.capture import boundary, recorder
+from endoscope.capture import boundary, ear, recorder
 from endoscope.capture.result import Trace
 from endoscope.capture.source import source_line, user_frame
 from endoscope.capture.trace import trace as run_trace
@@ -25,18 +25,28 @@ from endoscope.replay.report import Report
 HANDING_ON = frozenset("detach alias lift_fresh lift_fresh_copy lift _local_scalar_dense view_as".split())
 
 _LISTENING = frozenset(
-    {"hear", "_hear_slowly", "_open", "_leave", "hear_opaque", "hear_transform", "_copy", "_meet", "add_output"}
+    {
+        "hear",
+        "hear_slowly",
+        "_open",
+        "_leave",
+        "hear_opaque",
+        "hear_transform",
+        "_copy",
+        "_meet",
+        "add_output",
+    }
 )
 
 
-_LISTENING_FILES = frozenset({recorder.__file__, boundary.__file__})
+_LISTENING_FILES = frozenset({ear.__file__, recorder.__file__, boundary.__file__})
 
 
 class Accountant(TorchDispatchMode):
     """Notes every kernel that was started outside a heard call."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen = 0
         self.missing: list[tuple[str, Any]] = []
 
@@ -92,8 +102,8 @@ def _compare_structure(report: Report, trace: Trace, again: Trace) -> None:
                     "the trace does not")  # fmt: skip
     else:
         raw = _operations(trace)[position]
-        report.fail("complete", f"the trace has {raw.facts.type} at {source_line(raw.code, raw.instruction)}, a second run "
-                    "does not perform it")  # fmt: skip
+        line = source_line(raw.code, raw.instruction)
+        report.fail("complete", f"the trace has {raw.facts.type} at {line}, a second run does not perform it")
 
 
 def _operations(trace: Trace) -> list[Any]:

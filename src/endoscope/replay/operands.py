@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.functions import Role
 from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.op import Op
 
@@ -38,7 +37,7 @@ def call_again(op: Op, change: Change | None = None, *, exact: bool = False) -> 
 def _arguments(op: Op, change: Change | None) -> tuple[Any, Any, list[torch.Tensor]]:
     raw, values = op._raw, op._trace.values
     facts, reads = raw.facts, list(raw.reads)
-    fresh = facts.role == Role.WRITE or "out" in (raw.kwargs or {})
+    fresh = bool(facts.written and facts.written(raw.args, raw.kwargs or {})) or "out" in (raw.kwargs or {})
 
     def operand(tensor: Any) -> Any:
         if not reads:
@@ -94,7 +93,8 @@ def compose(values: Any, slots: Any, like: torch.Tensor, change: Change | None) 
 
 def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
     view = torch.empty(0, dtype=like.dtype)
-    return view.set_(memory, like.storage_offset(), like.size(), like.stride())  # type: ignore[call-overload,no-any-return]
+    view.set_(memory, like.storage_offset(), like.size(), like.stride())
+    return view
 
 
 @contextlib.contextmanager
@@ -181,7 +181,8 @@ def _in_transforms(op: Op, func: Any) -> Any:
             dims_out = tuple(found.get(level) for found in outputs)
             if all(d is None for d in dims_in):
                 continue
-            wrapped = torch.func.vmap(wrapped, in_dims=dims_in, out_dims=dims_out, randomness="different")
+            vmap: Any = torch.func.vmap
+            wrapped = vmap(wrapped, in_dims=dims_in, out_dims=dims_out, randomness="different")
         return wrapped(*tensors)
 
     return call

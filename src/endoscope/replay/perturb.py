@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import torch
 
 from endoscope.capture.functions import Role
 from endoscope.capture.op import Op
+from endoscope.capture.records import slots_of
 from endoscope.replay.compare import same
 from endoscope.replay.operands import call_again
 
@@ -65,7 +67,7 @@ def _changes(op: Op, changes: dict[int, Perturb], baseline: list[torch.Tensor]) 
 
 def _hidden_by_others(op: Op, slot: int) -> str | None:
     """With other values of the other parents it would matter: masked, multiplied by zero, saturated here."""
-    others = {s for read in op._raw.reads for s in ([read] if isinstance(read, int) else read) if s >= 0} - {slot}
+    others = {other for read in op._raw.reads for other in slots_of(read)} - {slot}
     if not others:
         return None
     own = list(variants(op._trace.values.tensor(slot)))
@@ -123,10 +125,14 @@ def hints(op: Op, slot: int) -> Iterator[Perturb]:
         if isinstance(read, int) and read >= 0 and read != slot:
             other = op._trace.values.tensor(read)
             if not other.is_nested and other.shape == value.shape and other.dtype == value.dtype:
-                yield lambda t, other=other: other
+                yield functools.partial(_instead, other)
     if not value.is_complex():
         yield _ramp
         yield lambda t: _ramp(t).flip(tuple(range(t.dim())))
+
+
+def _instead(other: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+    return other
 
 
 def _ramp(value: torch.Tensor) -> torch.Tensor:

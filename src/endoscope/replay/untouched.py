@@ -22,12 +22,18 @@ class State:
 
     def __init__(self, target: Any, args: Any, kwargs: Any) -> None:
         self._modules = _modules_of(target)
-        self._attributes = [(m, _plain_attributes(m), dict(m._buffers)) for m in self._modules]
+        self._attributes = [
+            (m, _plain_attributes(m), dict(m._buffers))
+            for m in self._modules
+            if not isinstance(m, torch.jit.ScriptModule)
+        ]
         tensors = [t for _, t in named_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
         for module in self._modules:
             tensors += [b for b in module._buffers.values() if b is not None]
         self._tensors = [(t, version_of(t), t.detach().clone()) for t in tensors]
-        self.parameters = list({id(p): p for m in self._modules for p in m._parameters.values() if p is not None}.values())
+        self.parameters = list(
+            {id(p): p for m in self._modules for p in m._parameters.values() if p is not None}.values()
+        )
         self._parameter_versions = [version_of(p) for p in self.parameters]
         self.inputs = [t for t in tensors if t.requires_grad and t.is_leaf]
         self._gradients = [(t, t.grad) for t in [*self.parameters, *self.inputs]]
@@ -63,10 +69,7 @@ class Outcome:
         self.outputs = [(p, t) for p, t in named_leaves(result) if isinstance(t, torch.Tensor)]
         self.values = [t.detach().clone() for _, t in self.outputs]
         self.buffers = [
-            (name, b.detach().clone())
-            for m in state._modules
-            for name, b in m._buffers.items()
-            if b is not None
+            (name, b.detach().clone()) for m in state._modules for name, b in m._buffers.items() if b is not None
         ]
         self.random = random_states()
         self.error = self._backward(state)
@@ -190,4 +193,6 @@ def set_random_states(states: dict[str, Any]) -> None:
 def _same_random(a: dict[str, Any], b: dict[str, Any]) -> bool:
     if not torch.equal(a["torch"], b["torch"]) or a["python"] != b["python"]:
         return False
-    return "numpy" not in a or all((x == y).all() if hasattr(x, "all") else x == y for x, y in zip(a["numpy"], b["numpy"], strict=True))
+    return "numpy" not in a or all(
+        (x == y).all() if hasattr(x, "all") else x == y for x, y in zip(a["numpy"], b["numpy"], strict=True)
+    )

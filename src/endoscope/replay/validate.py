@@ -1,9 +1,9 @@
 """`validate()`: four proofs, in the order of the checks below.
 
-    replay      every operation, run again on the kept values of its parents, gives the kept result
-    parents     every claimed parent matters: another value gives another result, or there is a reason why not
-    complete    every operation that torch's dispatcher executed belongs to an operation of the trace
-    untouched   the traced run and a plain run agree: results, gradients, buffers, random state
+replay      every operation, run again on the kept values of its parents, gives the kept result
+parents     every claimed parent matters: another value gives another result, or there is a reason why not
+complete    every operation that torch's dispatcher executed belongs to an operation of the trace
+untouched   the traced run and a plain run agree: results, gradients, buffers, random state
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from endoscope.capture.op import Op
+from endoscope.capture.records import slots_of
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import arguments
 from endoscope.capture.values import _Changed
@@ -76,6 +77,7 @@ def _validate_trace(trace: Trace) -> Report:
 
 def check_values(report: Report, trace: Trace) -> None:
     """Replay and perturb every operation, orphans included."""
+    report.unchecked += [str(warning) for warning in trace.warnings]
     for op in (*trace.ops, *trace.orphans):
         try:
             if op.kind in (Kind.COMPUTED, Kind.GENERATED):
@@ -137,16 +139,15 @@ def _compare(report: Report, op: Op, kept: list[torch.Tensor], found: list[torch
     for expected, replayed in zip(kept, found, strict=True):
         problem, deviation = difference(expected, replayed)
         if problem is not None:
-            report.fail(
-                "replay", problem.reason, op, index=problem.index, expected=problem.expected, found=problem.found
-            )
+            details = {"index": problem.index, "expected": problem.expected, "found": problem.found}
+            report.fail("replay", problem.reason, op, **details)
             return
         if deviation:
             report.inexact.append((op, deviation))
 
 
 def _check_parents(report: Report, op: Op, baseline: list[torch.Tensor]) -> None:
-    slots = {s: None for read in op._raw.reads for s in ([read] if isinstance(read, int) else read) if s >= 0}
+    slots = {slot: None for read in op._raw.reads for slot in slots_of(read)}
     for slot in slots:
         report.edges += 1
         reason = excuse(op, slot, baseline)
@@ -156,11 +157,12 @@ def _check_parents(report: Report, op: Op, baseline: list[torch.Tensor]) -> None
         if reason:
             report.excused.append((op, parent, reason))
         else:
-            report.fail("parents", f"its parent {parent.label} can be changed without changing the result", op)
+            report.fail("parents", f"its parent {parent.label} can change without changing the result", op)
     for read in op._trace.recorder.hidden_reads.get(op.node, ()):
-        parent = op._trace.op_at(op._trace.recorder.slot_node[read if isinstance(read, int) else read[-1]])
+        parent = op._trace.op_at(op._trace.recorder.slot_node[slots_of(read)[-1]])
         report.excused.append((op, parent, "read inside an opaque body"))
 
 
 def _name(target: Any) -> str:
-    return type(target).__name__ if isinstance(target, torch.nn.Module) else getattr(target, "__name__", "target")
+    kind = type(target).__name__
+    return kind if isinstance(target, torch.nn.Module) else str(getattr(target, "__name__", kind))

@@ -1,0 +1,170 @@
+"""The hot path: what happens at every single torch call while something is traced.
+
+    func(*args) ─► reads: which slots the arguments are
+                ─► call torch
+                ─► a slot for the tensor that came out
+                ─► nodes.append(fields of records.Node)
+
+Everything that is not an ordinary function of tensors that returns one tensor goes to the recorder's slow methods.
+Measure (`benchmarks/trace_speed.py`) before and after touching this file: a tenth of a microsecond shows.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from endoscope.capture.aliasing import Read
+from endoscope.capture.functions import FunctionFacts
+from endoscope.capture.leaves import ATOMS, TENSOR, argument_tensors, map_arguments
+from endoscope.capture.records import meta_of
+from endoscope.capture.source import INNER_FILES
+
+if TYPE_CHECKING:
+    from endoscope.capture.recorder import Recorder
+
+_in_backward = torch._C._current_graph_task_id
+_autocast_on = torch._C._is_any_autocast_enabled
+_grad_on = torch.is_grad_enabled
+
+
+def make_ear(recorder: Recorder) -> Callable[..., Any]:
+    """A closure, because cell variables are read faster than attributes."""
+    ids, objects, slot_node = recorder.ids, recorder.objects, recorder.slot_node
+    nodes, versions, readers, calls = recorder.nodes, recorder.versions, recorder.aliasing.readers, recorder.calls
+    simple: dict[Any, FunctionFacts] = {}  # ordinary operations
+    passing: set[Any] = set()  # metadata reads and the like
+    full, keeper = recorder.full, recorder.keeper
+    wanted = keeper.types if keeper is not None and not keeper.idle else None
+    place = keeper.place if keeper is not None and keeper.names_modules else None
+    watch = recorder.gradients is not None
+    clock, getframe, inner, weak = perf_counter_ns, sys._getframe, INNER_FILES, weakref.ref
+    hear_slowly, resolve, learn, narrow = recorder.hear_slowly, recorder.read, recorder.learn, recorder.narrow
+    slow, keep, after_call, metas = recorder.slow, recorder.keep, recorder.after_call, recorder.metas
+
+    def hear(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        facts = simple.get(func)
+        if facts is None:
+            if func in passing:
+                return func(*args, **kwargs) if kwargs else func(*args)
+            if func not in slow:
+                facts = learn(func, simple, passing)
+            if facts is None:
+                return hear_slowly(func, slow[func], args, kwargs or {})
+        if (kwargs and "out" in kwargs) or _in_backward() != -1:
+            return hear_slowly(func, facts, args, kwargs or {})
+        reads: list[Read] = []
+        bare = args if full else list(args)  # becomes the arguments without their tensors
+        listed = False
+        for position, value in enumerate(args):
+            kind = value.__class__
+            if kind is Tensor or kind is Parameter:
+                identity = id(value)
+                slot = ids.get(identity)
+                if not full:
+                    bare[position] = TENSOR
+                    if slot is not None and objects[slot]() is not value:
+                        slot = None
+                if slot is None or identity in readers:
+                    reads.append(resolve(value))
+                else:
+                    reads.append(slot)
+            elif kind not in ATOMS:
+                listed = True
+                resolve_inside(value, reads)
+        if kwargs:
+            for value in kwargs.values():
+                if value.__class__ not in ATOMS:
+                    listed = True
+                    resolve_inside(value, reads)
+        frame = getframe(1)
+        while inner[frame.f_code.co_filename] and frame.f_back is not None:
+            frame = frame.f_back
+        started = clock()
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        ended = clock()
+        if out.__class__ is not Tensor:
+            call = (func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti)
+            return after_call(call, out)
+        if readers:
+            narrow(args, reads, [out])
+            readers.pop(id(out), None)
+        slot = len(objects)
+        ids[id(out)] = slot
+        slot_node.append(len(nodes))
+        if full:
+            objects.append(out)
+            try:
+                versions.append(out._version)
+            except RuntimeError:  # inference tensors do not count versions
+                versions.append(-1)
+            if listed:  # the user may change a list later
+                bare = map_arguments(args, same)
+            nodes.append(
+                (
+                    facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
+                    calls.current, None if not _autocast_on() else autocast_settings(), _grad_on(),
+                )
+            )  # fmt: skip
+        else:
+            objects.append(weak(out))
+            if listed:
+                bare = map_arguments(args, without_tensor)
+                kwargs = map_arguments(kwargs, without_tensor)
+            try:
+                # The rest of what is known of the tensor stands in its node: one tuple less for each.
+                nodes.append(
+                    (
+                        facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
+                        frame.f_lasti, calls.current, None, True, out.shape, out.dtype,
+                        None if reads and not facts.moves else out.device, out.grad_fn.__class__,
+                    )
+                )  # fmt: skip
+            except RuntimeError:  # nested tensors have no shape
+                metas[slot] = meta_of(out)
+                nodes.append(
+                    (
+                        facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
+                        frame.f_lasti, calls.current, None, True,
+                    )
+                )  # fmt: skip
+        if watch or (
+            wanted is not None
+            and (wanted.get(facts.type, True) or (place is not None and place(calls.current) != "no"))
+        ):
+            keep(len(nodes) - 1, slot, out)
+        return out
+
+    def resolve_inside(value: Any, reads: list[Read]) -> None:
+        found: list[Any] = []
+        argument_tensors(value, found)
+        for tensor in found:
+            reads.append(resolve(tensor))
+
+    return hear
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+def without_tensor(_: Any) -> Any:
+    return TENSOR
+
+
+def autocast_settings() -> tuple[tuple[str, torch.dtype], ...] | None:
+    """Which devices compute in which type; None without autocast."""
+    if not _autocast_on():
+        return None
+    return tuple(
+        (kind, torch.get_autocast_dtype(kind))
+        for kind in ("cpu", "cuda", "mps", "xpu")
+        if torch._C._is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    )

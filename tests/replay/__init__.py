@@ -1,0 +1,1 @@
+"""The proof by replay: does it find what is wrong, and nothing else?"""
