@@ -93,7 +93,7 @@ def set_item(scene: Scene) -> Step | None:
         return None
     target = scene.variables[i]
     key, shown = random_key(scene, target)
-    hit = target[key]
+    hit = target.detach()[key]
     j = scene.tensor(lambda t: t.dtype == target.dtype and t.shape == hit.shape)
     if j is None or scene.choices.number(0, 1):
         return _change(f"v{i}[{shown}] = 7", "setitem", lambda t: operator.setitem(t, key, 7), i, results=0)

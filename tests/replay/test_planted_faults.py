@@ -60,7 +60,7 @@ def test_one_wrong_element_of_any_operation(name: str, label: str) -> None:
     assert failure.expected == pytest.approx(wrong)
     assert failure.found == pytest.approx(right)
     assert failure.source == op.source
-    for part in (label, str(failure.expected), str(failure.found), *([str(list(index))] if index else [])):
+    for part in (label, str(failure.expected), str(failure.found), str(list(index))):
         assert part in str(failure)
 
 
@@ -122,7 +122,9 @@ def test_two_values_exchanged(name: str, one: str, two: str) -> None:
     trace = traced(name)
     kept, (a, b) = trace.recorder.kept, (trace[one].slots[0], trace[two].slots[0])
     kept[a], kept[b] = kept[b], kept[a]
-    assert {one, two} <= set(blamed(trace))
+    found = set(blamed(trace))
+    assert one in found
+    assert two in found or trace[two].type == "neg"  # -a = b is as true as -b = a
 
 
 def test_a_wrong_random_state() -> None:
@@ -177,16 +179,20 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def composites() -> list[tuple[str, int, int]]:
-    """Reads that consist of several writes: operation, which argument, how many parts."""
+    """Reads that consist of several writes, taken apart: operation, which argument, which part."""
+    trace = traced("inplace")
+    excused = {(op.node, parent.node) for op, parent, _ in trace.validate().excused}
     return [
-        (op.label, position, len(read))
-        for op in traced("inplace").ops
+        (op.label, position, part)
+        for op in trace.ops
         for position, read in enumerate(op._raw.reads)
         if isinstance(read, tuple) and len(read) > 1
+        for part, slot in enumerate(read)
+        if (op.node, trace.recorder.slot_node[slot]) not in excused  # what is overwritten anyway is not missed
     ]
 
 
-@pytest.mark.parametrize(("label", "position", "part"), [(o, p, i) for o, p, n in composites() for i in range(n)])
+@pytest.mark.parametrize(("label", "position", "part"), composites())
 def test_one_of_several_writes_dropped(label: str, position: int, part: int) -> None:
     trace = traced("inplace")
     read = trace[label]._raw.reads[position]
@@ -195,7 +201,7 @@ def test_one_of_several_writes_dropped(label: str, position: int, part: int) -> 
 
 
 def test_there_are_reads_of_several_writes() -> None:
-    assert len(composites()) >= 2
+    assert len(composites()) >= 4
 
 
 def test_a_write_that_cannot_be_seen_from_there() -> None:
@@ -225,9 +231,7 @@ def test_any_operation_hidden_as_a_constant(name: str, label: str) -> None:
     op = trace[label]
     type_, source = op.type, op.source
     pretend_constant(trace, op)
-    reasons = " ".join(failure.reason for failure in blamed(trace).values())
-    assert f"performs {type_} " in reasons or "a second run" in reasons
-    assert str(source) in reasons
+    check_missing(blamed(trace), type_, source)
 
 
 @pytest.mark.parametrize(
@@ -237,10 +241,16 @@ def test_any_operation_hidden_as_a_constant(name: str, label: str) -> None:
 def test_any_operation_removed(name: str, label: str) -> None:
     trace = traced(name)
     op = trace[label]
-    source = op.source
+    type_, source = op.type, op.source
     remove(trace, op)
-    reasons = " ".join(failure.reason for failure in blamed(trace).values())
-    assert str(source) in reasons
+    check_missing(blamed(trace), type_, source)
+
+
+def check_missing(found: dict[str, Failure], type_: str, source: Any) -> None:
+    """The operation and its line are named; in a model of torch's own the line is that of whoever called it."""
+    reasons = " ".join(failure.reason for failure in found.values())
+    assert f"a second run performs {type_} " in reasons
+    assert str(source) in reasons or source.function == "traced"
 
 
 def test_an_operation_that_was_never_performed() -> None:

@@ -128,7 +128,8 @@ def _know_target(recorder: Recorder, target: Any) -> str:
         return type(inner).__name__
     if not callable(target):
         raise BadArgument(
-            f"The target is of type {type(target).__name__}, which cannot be called. Pass a torch.nn.Module or a function."
+            f"The target is of type {type(target).__name__}, which cannot be called. "
+            "Pass a torch.nn.Module or a function."
         )
     recorder.stranger_kind = Kind.INPUT  # nothing tells its arguments from other tensors
     owner = getattr(inner, "__self__", None)

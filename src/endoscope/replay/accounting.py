@@ -6,9 +6,7 @@ started from inside a call that the recorder heard; the calls heard must be thos
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -69,23 +67,28 @@ def _inside_heard_call(frame: FrameType | None) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def _from_random_state(state: torch.Tensor | None) -> Iterator[None]:
-    if state is not None:
-        torch.set_rng_state(state)
-    yield
+def traced_under(accountant: Accountant, target: Any, args: Any, kwargs: Any, **options: Any) -> Trace:
+    """Trace the target while the accountant watches the dispatcher."""
+    with accountant:
+        return run_trace(target, kwargs if kwargs else tuple(args), **options)
+
+
+def report_missing(report: Report, accountant: Accountant) -> None:
+    for name, source in accountant.missing:
+        report.fail("complete", f"torch executed {name} outside every operation of the trace ({source})")
 
 
 def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs: Any) -> None:
+    """Run the target once more and compare what is executed with a trace that was taken earlier."""
     accountant = Accountant()
+    if trace.recorder.random_state is not None:
+        torch.set_rng_state(trace.recorder.random_state)
     try:
-        with _from_random_state(trace.recorder.random_state), accountant:
-            again = run_trace(target, kwargs if kwargs else tuple(args), save="none", seed=trace.seed)
+        again = traced_under(accountant, target, args, kwargs, save="none", seed=trace.seed)
     except Exception as error:
         report.unchecked.append(f"completeness: a run under a dispatch mode raised {type(error).__name__}: {error}")
         return
-    for name, source in accountant.missing:
-        report.fail("complete", f"torch executed {name} outside every operation of the trace ({source})")
+    report_missing(report, accountant)
     _compare_structure(report, trace, again)
 
 

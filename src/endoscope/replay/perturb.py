@@ -99,6 +99,7 @@ def variants(value: torch.Tensor) -> Iterator[Perturb]:
         yield _constant(True)
         yield _constant(False)
     elif value.is_floating_point() or value.is_complex():
+        yield lambda t: (t.float() if _narrow(t) else t).mul(-1.37).add(0.61).to(t.dtype)
         yield _random
         yield lambda t: (t.float() if _narrow(t) else t).neg().mul(31.0).sub(5.0).to(t.dtype)
         yield _constant(0)

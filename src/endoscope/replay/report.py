@@ -26,7 +26,7 @@ class Failure:
 
     def __str__(self) -> str:
         where = f"{self.op.label}: " if self.op is not None else ""
-        at = f" at index {list(self.index)}: kept {self.expected}, replayed {self.found}" if self.index else ""
+        at = "" if self.index is None else f" at index {list(self.index)}: kept {self.expected}, replayed {self.found}"
         line = f" ({self.source})" if self.source else ""
         return f"[{self.check}] {where}{self.reason}{at}{line}"
 

@@ -12,7 +12,6 @@ import torch
 from endoscope.capture.leaves import named_leaves
 from endoscope.capture.records import version_of
 from endoscope.capture.result import Trace
-from endoscope.capture.trace import trace as run_trace
 from endoscope.replay.compare import same
 from endoscope.replay.report import Report
 
@@ -91,16 +90,16 @@ class Outcome:
         return None
 
 
-def check_untouched(report: Report, state: State, target: Any, args: Any, kwargs: Any) -> Trace:
-    """Returns the trace of the traced run."""
-    plain = Outcome(state, target(*args, **kwargs))
+def check_untouched(report: Report, state: State, run: Callable[[], Any], run_traced: Callable[[], Trace]) -> Trace:
+    """Compare a plain run with a traced one, of which it returns the trace."""
+    plain = Outcome(state, run())
     state.restore()
-    trace = run_trace(target, kwargs if kwargs else tuple(args))
+    trace = run_traced()
     trace.values.freeze(sharing=[t for t, _, _ in state._tensors])  # they will be put back under the trace's feet
     traced = Outcome(state, trace.result)
     problems = _differences(plain, traced, state)
     if problems:
-        problems = _second_opinion(state, plain, traced, lambda: target(*args, **kwargs))
+        problems = _second_opinion(state, plain, traced, run)
     for problem in problems:
         report.fail("untouched", problem)
     if plain.error:

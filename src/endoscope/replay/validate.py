@@ -16,9 +16,10 @@ from endoscope.capture.op import Op
 from endoscope.capture.records import slots_of
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import arguments
+from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.values import _Changed
 from endoscope.errors import BadArgument, CannotReplay
-from endoscope.replay.accounting import check_complete
+from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same
 from endoscope.replay.operands import MissingParent, call_again
 from endoscope.replay.perturb import excuse
@@ -41,11 +42,22 @@ def validate(target: Any, inputs: Any = _ABSENT) -> Report:
     args, kwargs = arguments(inputs)
     report = Report(_name(target))
     state = State(target, args, kwargs)
+    accountant = Accountant()
+
+    def traced() -> Trace:
+        try:
+            return traced_under(accountant, target, args, kwargs)
+        except Exception as error:  # not every target bears a dispatch mode
+            state.restore()
+            accountant.missing.clear()
+            trace = run_trace(target, inputs)
+            report.unchecked.append(f"completeness: under a dispatch mode it raised {type(error).__name__}: {error}")
+            return trace
+
     try:
-        trace = check_untouched(report, state, target, args, kwargs)
+        trace = check_untouched(report, state, lambda: target(*args, **kwargs), traced)
+        report_missing(report, accountant)
         check_values(report, trace)
-        state.restore()
-        check_complete(report, trace, target, args, kwargs)
     finally:
         state.restore()
     return report
@@ -69,7 +81,8 @@ def _validate_trace(trace: Trace) -> Report:
     try:
         check_complete(report, trace, target, args, kwargs)
         state.restore()
-        check_untouched(report, state, target, args, kwargs)
+        run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, kwargs if kwargs else tuple(args))
+        check_untouched(report, state, run, traced)
     finally:
         state.restore()
     return report

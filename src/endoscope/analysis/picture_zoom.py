@@ -1,0 +1,226 @@
+"""Draw one module only, draw small modules as their one operation, draw deep modules as one node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from endoscope.analysis.picture import (
+    ENDS,
+    NOWHERE,
+    Box,
+    Edge,
+    Look,
+    Node,
+    Picture,
+    Weight,
+    merge_edges,
+    occupied,
+    paths_of,
+)
+
+_MOST_NAMES = 3  # on a node that stands for several outside ones
+
+
+def inside(picture: Picture, address: str) -> set[int]:
+    """Boxes that belong to a module: its calls, or those of the modules in it if it is never called itself.
+
+    `fc:2` is the second call only. All boxes in these belong to it as well.
+    """
+    calls = {key for key, box in picture.boxes.items() if address in (box.address, f"{box.address}:{box.pass_}")}
+    if not calls:
+        calls = {key for key, box in picture.boxes.items() if box.address.startswith(address + ".")}
+    found = set(calls)
+    for key in sorted(picture.boxes):  # a box has a larger number than the one around it
+        if picture.boxes[key].parent in found:
+            found.add(key)
+    return found
+
+
+def zoom(picture: Picture, address: str) -> Picture:
+    """Only what happens inside one module; what comes in and goes out as one node each."""
+    chosen = inside(picture, address)
+    own = {node.key for node in picture.nodes if node.box in chosen}
+    entrances, exits, edges = _boundary(picture, own)
+    top = {key for key in chosen if picture.boxes[key].address == address.partition(":")[0]}
+    boxes = {key: _lift(box, chosen, top) for key, box in picture.boxes.items() if key in chosen}
+    nodes = [replace(node, box=_without(node.box, boxes, top)) for node in picture.nodes if node.key in own]
+    boxes = {
+        key: replace(box, parent=_without(box.parent, boxes, top)) for key, box in boxes.items() if key not in top
+    }
+    return Picture(picture.title, picture.facts, (*entrances, *nodes, *exits), tuple(edges), boxes)
+
+
+def _lift(box: Box, chosen: set[int], top: set[int]) -> Box:
+    return box if box.parent in chosen else replace(box, parent=NOWHERE)
+
+
+def _without(box: int, boxes: dict[int, Box], removed: set[int]) -> int:
+    while box in removed:
+        box = boxes[box].parent
+    return box
+
+
+def _boundary(picture: Picture, own: set[int]) -> tuple[list[Node], list[Node], list[Edge]]:
+    """Nodes for the world outside, and all edges of the part that is drawn."""
+    nodes = picture.by_key
+    entrances: dict[int, Node] = {}
+    receivers: dict[int, list[Node]] = {}
+    edges: list[Edge] = []
+    for edge in picture.edges:
+        into, out_of = edge.target in own, edge.source in own
+        if into:
+            edges.append(edge)
+            if not out_of:
+                entrances[edge.source] = _entrance(nodes[edge.source])
+        elif out_of and not edge.control:
+            receivers.setdefault(edge.source, []).append(nodes[edge.target])
+    exits = []
+    for number, (source, targets) in enumerate(receivers.items(), max(nodes, default=0) + 1):
+        exits.append(_exit(number, nodes[source], targets))
+        edges.append(Edge(source, number))
+    return list(entrances.values()), exits, edges
+
+
+def _entrance(node: Node) -> Node:
+    if node.look in ENDS:
+        return replace(node, box=NOWHERE)
+    return replace(
+        node, label=f"from {node.label}", layer=f"from {node.layer}", look=Look.ENTRANCE, box=NOWHERE,
+        weights=(), buffers=(), dashed=False, decides=False,
+    )  # fmt: skip
+
+
+def _exit(key: int, source: Node, targets: list[Node]) -> Node:
+    return replace(
+        source, key=key, label=f"to {_names(t.label for t in targets)}", layer=f"to {_names(t.layer for t in targets)}",
+        look=Look.EXIT, type="exit", box=NOWHERE, weights=(), buffers=(), dashed=False, decides=False,
+    )  # fmt: skip
+
+
+def _names(labels: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(labels))
+    more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
+    return ", ".join(distinct[:_MOST_NAMES]) + more
+
+
+def absorb(picture: Picture) -> Picture:
+    """A module that is one operation needs no frame: the operation carries its address.
+
+    Buffers that only such a module reads (running statistics) are told in its node, like parameters.
+    """
+    paths = paths_of(picture)
+    held: dict[int, int] = {}
+    for node in picture.nodes:
+        if node.look not in ENDS:
+            for box in paths[node.box]:
+                held[box] = held.get(box, 0) + 1
+    nodes = [_absorbed(node, picture.boxes, held) for node in picture.nodes]
+    nodes, gone = _swallow_buffers(nodes, picture.edges)
+    edges = tuple(edge for edge in picture.edges if edge.source not in gone)
+    return occupied(replace(picture, nodes=tuple(nodes), edges=edges))
+
+
+def _absorbed(node: Node, boxes: object, held: dict[int, int]) -> Node:
+    assert isinstance(boxes, dict)
+    box, whole = node.box, ""
+    while held.get(box, 0) == 1 or (box != NOWHERE and node.look in ENDS and held.get(box, 0) <= 1):
+        if not whole and not boxes[box].function and node.look not in ENDS:
+            whole = boxes[box].name
+        box = boxes[box].parent
+    return node if box == node.box else replace(node, box=box, whole=whole)
+
+
+def _swallow_buffers(nodes: list[Node], edges: tuple[Edge, ...]) -> tuple[list[Node], set[int]]:
+    by_key = {node.key: node for node in nodes}
+    readers: dict[int, list[int]] = {}
+    for edge in edges:
+        if by_key[edge.source].look is Look.BUFFER:
+            readers.setdefault(edge.source, []).append(edge.target)
+    told: dict[int, list[Weight]] = {}
+    gone: set[int] = set()
+    for buffer, users in readers.items():
+        node = by_key[buffer]
+        owner = node.label.rpartition(".")[0]
+        if owner and all(by_key[user].whole.partition(":")[0] == owner for user in users):
+            gone.add(buffer)
+            for user in dict.fromkeys(users):
+                told.setdefault(user, []).append(Weight(node.label, node.shape, 0, node.bytes))
+    kept = [node for node in nodes if node.key not in gone]
+    return [replace(n, buffers=tuple(told[n.key])) if n.key in told else n for n in kept], gone
+
+
+def close(picture: Picture, depth: int) -> Picture:
+    """Modules at this depth (1 for those that the model itself calls) become one node with totals."""
+    paths = paths_of(picture)
+    members: dict[int, list[Node]] = {}
+    for node in picture.nodes:
+        if len(paths[node.box]) >= depth:
+            members.setdefault(paths[node.box][depth - 1], []).append(node)
+    first_key = max((node.key for node in picture.nodes), default=0) + 1
+    closed_key = {box: first_key + number for number, box in enumerate(members)}
+    stand_in = {node.key: closed_key[box] for box, group in members.items() for node in group}
+    by_key = picture.by_key
+    outer = [e for e in picture.edges if stand_in.get(e.source, -1) != stand_in.get(e.target, -2)]
+    leaving = {edge.source for edge in outer if not edge.control}
+    closed = {
+        box: _closed(closed_key[box], picture.boxes[box], group, leaving) for box, group in members.items()
+    }
+    nodes, done = [], set()
+    for node in picture.nodes:
+        if node.key not in stand_in:
+            nodes.append(node)
+            continue
+        box = paths[node.box][depth - 1]
+        if box not in done:
+            done.add(box)
+            nodes.append(closed[box])
+    ends = {n.key for n in closed.values()}
+    plain = (
+        replace(
+            edge,
+            argument="" if stand_in.get(edge.target, edge.target) in ends else edge.argument,
+            output="" if stand_in.get(edge.source, edge.source) in ends else edge.output,
+        )
+        for edge in outer
+    )
+
+    def passes(edge: Edge) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        everything = by_key[edge.source], by_key[edge.target]
+        return (
+            edge.leaves or tuple(range(1, _drawn_passes(everything[0]) + 1)),
+            edge.enters or tuple(range(1, _drawn_passes(everything[1]) + 1)),
+        )
+
+    counts = {node.key: _drawn_passes(node) for node in nodes}
+    edges = merge_edges(plain, stand_in, passes, counts)
+    return occupied(replace(picture, nodes=tuple(nodes), edges=edges))
+
+
+def _drawn_passes(node: Node) -> int:
+    return node.passes if node.rolled else 1
+
+
+def _closed(key: int, box: Box, group: list[Node], leaving: set[int]) -> Node:
+    shown = [node for node in group if node.key in leaving] or group
+    operations = [node for node in group if node.look not in ENDS]
+    weights = {weight.name: weight for node in group for weight in node.weights}
+    return Node(
+        key=key,
+        label=box.name,
+        layer=box.address,
+        look=Look.MODULE,
+        type=box.type,
+        pass_=box.pass_,
+        passes=box.passes if box.rolled else 1,
+        shape=shown[-1].shape,
+        bytes=shown[-1].bytes,
+        box=box.parent,
+        whole=box.name,
+        weights=tuple(weights.values()),
+        dashed=all(node.dashed for node in operations),
+        decides=any(node.decides for node in group),
+        rolled=box.rolled,
+        operations=sum(node.operations * _drawn_passes(node) for node in operations),
+        inner_bytes=sum((node.inner_bytes or node.bytes) * _drawn_passes(node) for node in operations),
+    )

@@ -1,0 +1,1 @@
+"""Regressions: each test is the smallest program that once went wrong."""
