@@ -64,7 +64,9 @@ def test_one_wrong_element_of_any_operation(name: str, label: str) -> None:
         assert part in str(failure)
 
 
-@pytest.mark.parametrize(("name", "label"), [("mlp", "input_1_0"), ("transformer", "input_1_0"), ("inplace", "input_1_0")])
+@pytest.mark.parametrize(
+    ("name", "label"), [("mlp", "input_1_0"), ("transformer", "input_1_0"), ("inplace", "input_1_0")]
+)
 def test_a_wrong_input(name: str, label: str) -> None:
     trace = traced(name)
     children = {c.label for c in trace[label].children}

@@ -119,6 +119,14 @@ class Picture:
     def by_key(self) -> dict[int, Node]:
         return {node.key: node for node in self.nodes}
 
+    def address_around(self, box: int) -> str:
+        """Address of the nearest box that has one."""
+        while box != NOWHERE:
+            if self.boxes[box].address and not self.boxes[box].function:
+                return self.boxes[box].address
+            box = self.boxes[box].parent
+        return ""
+
     def with_fact(self, fact: str) -> Picture:
         return replace(self, facts=(*self.facts, fact))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from endoscope.analysis.picture import (
@@ -42,23 +43,31 @@ def zoom(picture: Picture, address: str) -> Picture:
     chosen = inside(picture, address)
     own = {node.key for node in picture.nodes if node.box in chosen}
     entrances, exits, edges = _boundary(picture, own)
-    top = {key for key in chosen if picture.boxes[key].address == address.partition(":")[0]}
-    boxes = {key: _lift(box, chosen, top) for key, box in picture.boxes.items() if key in chosen}
-    nodes = [replace(node, box=_without(node.box, boxes, top)) for node in picture.nodes if node.key in own]
-    boxes = {
-        key: replace(box, parent=_without(box.parent, boxes, top)) for key, box in boxes.items() if key not in top
-    }
+    frames = {key for key in chosen if picture.boxes[key].address == address.partition(":")[0]}
+    outer: dict[int, int] = {}  # box -> the box around it that is still drawn
+
+    def drawn(box: int) -> int:
+        return NOWHERE if box not in chosen else outer[box] if box in frames else box
+
+    for key in sorted(chosen):
+        outer[key] = drawn(picture.boxes[key].parent)
+    alone = _alone(picture, frames)
+    nodes = [
+        replace(node, box=drawn(node.box), whole=alone.get(node.key, "")) for node in picture.nodes if node.key in own
+    ]
+    boxes = {key: replace(picture.boxes[key], parent=outer[key]) for key in sorted(chosen - frames)}
     return Picture(picture.title, picture.facts, (*entrances, *nodes, *exits), tuple(edges), boxes)
 
 
-def _lift(box: Box, chosen: set[int], top: set[int]) -> Box:
-    return box if box.parent in chosen else replace(box, parent=NOWHERE)
-
-
-def _without(box: int, boxes: dict[int, Box], removed: set[int]) -> int:
-    while box in removed:
-        box = boxes[box].parent
-    return box
+def _alone(picture: Picture, frames: set[int]) -> dict[int, str]:
+    """Operations that are all that a call of the chosen module does."""
+    held: dict[int, list[int]] = {}
+    paths = paths_of(picture)
+    for node in picture.nodes:
+        for box in paths[node.box]:
+            if box in frames and node.look not in ENDS:
+                held.setdefault(box, []).append(node.key)
+    return {nodes[0]: picture.boxes[box].name for box, nodes in held.items() if len(nodes) == 1}
 
 
 def _boundary(picture: Picture, own: set[int]) -> tuple[list[Node], list[Node], list[Edge]]:
@@ -117,14 +126,24 @@ def absorb(picture: Picture) -> Picture:
                 held[box] = held.get(box, 0) + 1
     nodes = [_absorbed(node, picture.boxes, held) for node in picture.nodes]
     nodes, gone = _swallow_buffers(nodes, picture.edges)
-    edges = tuple(edge for edge in picture.edges if edge.source not in gone)
+    edges = _without_sources(picture.edges, gone)
     return occupied(replace(picture, nodes=tuple(nodes), edges=edges))
 
 
-def _absorbed(node: Node, boxes: object, held: dict[int, int]) -> Node:
-    assert isinstance(boxes, dict)
-    box, whole = node.box, ""
-    while held.get(box, 0) == 1 or (box != NOWHERE and node.look in ENDS and held.get(box, 0) <= 1):
+def _without_sources(edges: tuple[Edge, ...], gone: set[int]) -> tuple[Edge, ...]:
+    """The other edges; an argument that is left alone needs no name."""
+    touched = {edge.target for edge in edges if edge.source in gone}
+    left = Counter(edge.target for edge in edges if edge.source not in gone)
+    return tuple(
+        replace(edge, argument="") if edge.target in touched and left[edge.target] == 1 else edge
+        for edge in edges
+        if edge.source not in gone
+    )
+
+
+def _absorbed(node: Node, boxes: Mapping[int, Box], held: Mapping[int, int]) -> Node:
+    box, whole = node.box, node.whole
+    while box != NOWHERE and held.get(box, 0) <= 1:
         if not whole and not boxes[box].function and node.look not in ENDS:
             whole = boxes[box].name
         box = boxes[box].parent
@@ -163,9 +182,7 @@ def close(picture: Picture, depth: int) -> Picture:
     by_key = picture.by_key
     outer = [e for e in picture.edges if stand_in.get(e.source, -1) != stand_in.get(e.target, -2)]
     leaving = {edge.source for edge in outer if not edge.control}
-    closed = {
-        box: _closed(closed_key[box], picture.boxes[box], group, leaving) for box, group in members.items()
-    }
+    closed = {box: _closed(closed_key[box], picture.boxes[box], group, leaving) for box, group in members.items()}
     nodes, done = [], set()
     for node in picture.nodes:
         if node.key not in stand_in:

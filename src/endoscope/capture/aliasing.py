@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
-from endoscope.capture.regions import Region, overlaps, region_of, storage_key, visible
+from endoscope.capture.regions import Region, overlaps, region_of, storage_key, version_of, visible
 
 #: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
 Read = int | tuple[int, ...]
@@ -52,6 +51,7 @@ class _Member:
     """A living tensor on a storage."""
 
     reference: Any
+    region: Region | None = None
     latest: int = -1  # the slot it holds now
     uncopied: list[int] = field(default_factory=list)  # slots whose value is still read from it
 
@@ -65,7 +65,8 @@ class Aliasing:
         self._held = held  # `objects` are tensors, not weak references
         self._indexed = 0
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
-        self._written: dict[int, StorageWeakRef] = {}  # pins the number of a written storage against re-use
+        self._homes: dict[int, int] = {}  # id of tensor -> storage
+        self._versions: dict[int, int] = {}  # storage -> version counter after the last heard write
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
 
     def _dereference(self, reference: Any) -> Any:
@@ -77,11 +78,16 @@ class Aliasing:
             tensor = self._dereference(self._objects[slot])
             if tensor is not None:
                 key = storage_key(tensor)
+                old = self._homes.get(id(tensor))
+                if old is not None and old != key:  # moved by `x.data = y`, or a dead tensor's number
+                    self._by_storage.get(old, {}).pop(id(tensor), None)
                 if key is not None:
+                    self._homes[id(tensor)] = key
                     members = self._by_storage.setdefault(key, {})
                     member = members.get(id(tensor))
                     if member is None or self._dereference(member.reference) is not tensor:
                         member = members[id(tensor)] = _Member(self._objects[slot])
+                    member.region = region_of(tensor)
                     member.latest = slot
                     member.uncopied.append(slot)
         self._indexed = len(self._objects)
@@ -90,18 +96,23 @@ class Aliasing:
         """Living tensors that use the storage of `tensor` (itself included), with their latest slots."""
         return [(member.latest, other) for member, other in self._members(tensor)]
 
-    def _members(self, tensor: torch.Tensor) -> list[tuple[_Member, torch.Tensor]]:
+    def _members(self, tensor: torch.Tensor, within: Region | None = None) -> list[tuple[_Member, torch.Tensor]]:
+        """Living tensors on a storage; with `within`, not those that clearly lie elsewhere."""
         self.index()
         key = storage_key(tensor)
         if key is None:
             slot = self._ids.get(id(tensor))
-            return [] if slot is None else [(_Member(tensor, slot, [slot]), tensor)]
+            return [] if slot is None else [(_Member(tensor, None, slot, [slot]), tensor)]
         alive = []
         members = self._by_storage.get(key, {})
+        start, stop = (within.start, within.stop) if within is not None else (0, 0)
         for identity, member in list(members.items()):
+            region = member.region
+            if within is not None and region is not None and (region.start >= stop or region.stop <= start):
+                continue
             other = self._dereference(member.reference)
-            if other is None or storage_key(other) != key:
-                del members[identity]  # dead, or moved to another storage by `x.data = y`
+            if other is None:
+                del members[identity]
             else:
                 alive.append((member, other))
         return alive
@@ -110,36 +121,42 @@ class Aliasing:
         """Call `copy(slots, tensor)` for every value that the coming write would destroy."""
         for tensor in tensors:
             written = region_of(tensor) if storage_key(tensor) is not None else None
-            for member, other in self._members(tensor):
-                if other is tensor or written is None or overlaps(region_of(other), written):
+            for member, other in self._members(tensor, written):
+                if other is tensor or written is None or member.region is None or overlaps(member.region, written):
                     copy(member.uncopied, other)
                     member.uncopied = []
 
-    def after_write(self, tensor: torch.Tensor, slot: int, untouched: Callable[[int, torch.Tensor], None]) -> None:
-        """`tensor` holds the result of `slot` now; whoever shares its memory sees it.
-
-        Tensors on one storage share a version counter, so those whose bytes were not hit are told as well.
-        """
+    def after_write(self, tensor: torch.Tensor, slot: int) -> None:
+        """`tensor` holds the result of `slot` now; whoever shares its memory sees it."""
         self.readers.pop(id(tensor), None)
         key = storage_key(tensor)
         if key is None:
             return
-        if key not in self._written:
-            self._written[key] = StorageWeakRef(tensor.untyped_storage())
+        self._versions[key] = version_of(tensor)
         written = region_of(tensor)
-        for other_slot, other in self.neighbours(tensor):
-            if other is tensor:
+        for member, other in self._members(tensor, written):
+            if other is tensor or member.region is None or not overlaps(member.region, written):
                 continue
-            region = region_of(other)
-            if overlaps(region, written):
-                note = self.readers.get(id(other))
-                if note is None:
-                    note = self.readers[id(other)] = Overwritten(other_slot, region)
-                note.slots.append(slot)
-                note.regions.append(written)
-                note.answer = None
-            else:
-                untouched(other_slot, other)
+            note = self.readers.get(id(other))
+            if note is None:
+                note = self.readers[id(other)] = Overwritten(member.latest, member.region)
+            note.slots.append(slot)
+            note.regions.append(written)
+            note.answer = None
+
+    def explains(self, tensor: torch.Tensor, version: int) -> bool:
+        """Whether a version counter stands where heard writes left it.
+
+        Tensors on one storage share the counter, so a write beside this tensor moves it as well.
+        """
+        now = version_of(tensor)
+        return now == version or (bool(self._versions) and now == self._versions.get(storage_key(tensor) or 0))
+
+    def renew(self, tensor: torch.Tensor) -> None:
+        """The counter moved for a reason that is known."""
+        key = storage_key(tensor)
+        if key is not None:
+            self._versions[key] = version_of(tensor)
 
     def narrow(self, tensor: torch.Tensor, read: Read, results: list[torch.Tensor]) -> Read:
         """What an operation saw of `tensor` if all that it returned are views of it."""

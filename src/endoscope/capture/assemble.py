@@ -34,7 +34,7 @@ def assemble(recorder: Recorder) -> Graph:
     kinds, parents = _kinds_and_parents(recorder)
     inputs = [n for n, source in recorder.sources.items() if source.kind == Kind.INPUT]
     outputs = [n for n, source in recorder.sources.items() if source.kind == Kind.OUTPUT]
-    from_input = descend(parents, inputs)
+    from_input = descend(parents, [*inputs, *_handed_in(recorder)])
     to_output = ascend(parents, outputs)
     ops: list[int] = list(inputs)
     orphans: list[int] = []
@@ -45,6 +45,11 @@ def assemble(recorder: Recorder) -> Graph:
             ops.append(node)
     names = name_layers([recorder.nodes[n][0].type for n in ops], _layer_keys(recorder, ops, parents))
     return Graph(kinds, parents, from_input, to_output, ops, orphans, names, _passes(recorder.calls.entries))
+
+
+def _handed_in(recorder: Recorder) -> list[int]:
+    """In a block, what goes into the target may have been computed there: it counts as an input, too."""
+    return [recorder.slot_node[slot] for call in recorder.calls.entries if call.root for slot in call.entered]
 
 
 _MADE = (Kind.COMPUTED, Kind.GENERATED)

@@ -66,7 +66,7 @@ def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwarg
     is_module = isinstance(script, torch.nn.Module)
     call = recorder.begin_module(script, args, kwargs) if is_module else -1
     hidden: list[Tensor] = [*script.parameters(), *script.buffers()] if is_module else []
-    stateful = is_module and script.training
+    stateful = is_module and getattr(script, "training", False)
     facts = FunctionFacts(name, name, Role.RECORD, random=True, replayable=not stateful, opaque=True)
     with torch._C.DisableTorchFunction():
         reads = recorder.reads_of(args, kwargs)
@@ -88,6 +88,15 @@ def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwarg
     finally:
         if is_module:
             recorder.leave(call)
+
+
+def hear_parameter(recorder: Recorder, data: Tensor, made: Tensor) -> None:
+    """`nn.Parameter(data)`: a new face of the same memory."""
+    facts = FunctionFacts("Parameter", "Parameter", Role.RECORD)
+    with torch._C.DisableTorchFunction():
+        now = perf_counter_ns()
+        call: tuple[Any, ...] = (Tensor.detach, facts, (data,), {}, [recorder.read(data)], now, now, *user_position())
+        recorder.after_call(call, made)
 
 
 def hear_transform(recorder: Recorder, name: str, original: Any, args: Any) -> Any:

@@ -39,6 +39,7 @@ class Calls:
         self.named: dict[int, tuple[Kind, str, torch.Tensor]] = {}  # id of tensor -> parameter or buffer
         self.namespace: dict[str, Any] = {}  # the names a plain function sees
         self._nameless: dict[str, int] = {}
+        self._roots: list[tuple[str, torch.nn.Module]] = []
 
     def begin(self, module: Any, first_node: int, entered: list[int], root: bool = False) -> int:
         self.entries.append(Call(module, self.current, first_node, entered, root))
@@ -54,6 +55,7 @@ class Calls:
 
     def know(self, module: torch.nn.Module, address: str) -> None:
         """Give names to a module, what it contains, and all their parameters and buffers."""
+        self._roots.append((f"{address}." if address else "", module))
         prefix = f"{address}." if address else ""
         for name, part in module.named_modules():
             path = prefix + name if name else address
@@ -63,6 +65,18 @@ class Calls:
                 for key, tensor in tensors.items():
                     if tensor is not None:
                         self.named.setdefault(id(tensor), (kind, inner + key, tensor))
+
+    def first_name(self, name: str) -> str | None:
+        """Shared modules and tied weights have several names; all look-ups go by the first."""
+        for prefix, root in self._roots:
+            for other, part in root.named_modules(remove_duplicate=False):
+                if prefix + other == name:
+                    return self.addresses[id(part)][0]
+            tensors = (*root.named_parameters(remove_duplicate=False), *root.named_buffers(remove_duplicate=False))
+            for other, tensor in tensors:
+                if prefix + other == name and id(tensor) in self.named:
+                    return self.named[id(tensor)][1]
+        return None
 
     def name_for(self, thing: Any) -> str:
         """A name for something that is not part of the target: what the user calls it, or its class."""

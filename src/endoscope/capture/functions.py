@@ -24,6 +24,7 @@ class Role(IntEnum):
     WRITE = 2  # an operation that overwrites at least one of its arguments
     LEAVE = 3  # a value leaves torch for Python
     OPEN = 4  # a registered operator with a Python body: look inside
+    COPY = 5  # copy.deepcopy of a tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,12 @@ class FunctionFacts:
     random: bool = False  # it draws from a random number generator
     replayable: bool = True  # calling it again on the same values gives the same result
     opaque: bool = False  # its body could not be heard
+    uncounted: bool = False  # it overwrites running statistics without moving their version counters
     moves: bool = False  # its result may lie on another device than its arguments
 
 
 #: Tensor properties that hand out a tensor; all other properties are metadata.
-TENSOR_PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
+TENSOR_PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
 #: Tensor properties whose assignment changes values.
 WRITABLE_PROPERTIES = frozenset({"data", "real", "imag"})
 
@@ -50,7 +52,7 @@ WRITABLE_PROPERTIES = frozenset({"data", "real", "imag"})
 NOT_OPERATIONS = frozenset(
     """requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook share_memory_ is_shared
     backward __repr__ __format__ __str__ __hash__ __reduce_ex__ __reduce__ __setstate__ __len__ __dir__
-    __deepcopy__ storage untyped_storage _typed_storage data_ptr size dim ndimension stride numel nelement
+    storage untyped_storage _typed_storage data_ptr size dim ndimension stride numel nelement
     element_size storage_offset is_contiguous is_floating_point is_complex is_signed is_inference get_device
     has_names _is_view is_set_to type_as_name _set_grad_enabled set_grad_enabled is_tensor is_storage
     result_type can_cast promote_types is_same_size __torch_dispatch__ _is_zerotensor is_conj is_neg is_pinned
@@ -64,6 +66,8 @@ NOT_OPERATIONS = frozenset(
 LEAVING = frozenset(
     "item tolist numpy __int__ __float__ __index__ __complex__ __array__ __dlpack__ _local_scalar_dense".split()
 )
+#: Through these the memory itself goes out: it can be written from there, whatever is in it.
+SHARING = frozenset("numpy __array__ __dlpack__".split())
 CONTROL = frozenset("__bool__ is_nonzero equal allclose __contains__".split())
 
 #: In-place calls that never look at what they overwrite.
@@ -89,7 +93,8 @@ RANDOM_NAMES = frozenset(
 )
 
 #: Results that a second call cannot be expected to repeat.
-UNREPEATABLE = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted new grad".split())
+UNINITIALISED = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted new".split())
+UNREPEATABLE = UNINITIALISED | frozenset("grad _make_dual _unpack_dual resize_ resize_as_".split())
 
 MOVING = frozenset("to cuda cpu xpu ipu tensor as_tensor new_tensor type asarray".split())
 
@@ -137,6 +142,10 @@ _OPERATOR_FUNCTIONS = {
 SPOKEN_NAMES = dict(_OPERATOR_FUNCTIONS)
 
 
+#: What has been described so far, for all traces.
+KNOWN: dict[Any, FunctionFacts] = {}
+
+
 def describe(func: Any) -> FunctionFacts:
     """Classify one function the first time it is met."""
     if isinstance(func, (OpOverload, OpOverloadPacket)):
@@ -150,7 +159,7 @@ def describe(func: Any) -> FunctionFacts:
 
 def _describe_property(prop: str, access: str) -> FunctionFacts:
     if access == "__get__" and prop in TENSOR_PROPERTIES:
-        return FunctionFacts(prop, prop, Role.RECORD)
+        return FunctionFacts(prop, prop, Role.RECORD, replayable=prop != "grad")
     if access == "__set__" and prop in WRITABLE_PROPERTIES:
         # `x.data = y` replaces x whole; `x.real = y` leaves the other half.
         return FunctionFacts(prop, f"{prop}=", Role.WRITE, _first_argument, overwrites=prop == "data")
@@ -163,10 +172,15 @@ def _describe_named(name: str) -> FunctionFacts:
         return FunctionFacts(bare, name, Role.PASS)
     if name in LEAVING or name in CONTROL:
         return FunctionFacts(bare, name, Role.LEAVE)
+    if name == "__deepcopy__":
+        return FunctionFacts(bare, name, Role.COPY)
     random = name in RANDOM_NAMES
     replayable = name not in UNREPEATABLE
     if name in RUNNING_STATISTICS:
-        return FunctionFacts(bare, name, Role.WRITE, _running_statistics(name))
+        return FunctionFacts(bare, name, Role.WRITE, _running_statistics(name), uncounted=True)
+    written = _written_by_schema(name)
+    if written is not None:
+        return FunctionFacts(bare, name, Role.WRITE, written, random=random, replayable=replayable)
     if _is_in_place(name):
         return FunctionFacts(
             bare,
@@ -198,6 +212,17 @@ def _describe_registered(func: OpOverload | OpOverloadPacket) -> FunctionFacts:
         role = Role.WRITE if written else Role.RECORD
     pick = _positions(written, names) if written else None
     return FunctionFacts(bare, name, role, pick, overwrites=name in OVERWRITERS, random=random)
+
+
+def _written_by_schema(name: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None:
+    """Functions that overwrite other arguments than (just) their first: fused optimizers, observers."""
+    packet = getattr(torch.ops.aten, name, None) if not name.startswith("__") else None
+    for overload in packet.overloads() if packet is not None else ():
+        arguments = getattr(packet, overload)._schema.arguments
+        written = [i for i, a in enumerate(arguments) if a.alias_info and a.alias_info.is_write and not a.is_out]
+        if written and written != [0]:
+            return _positions(written, [arguments[i].name for i in written])
+    return None
 
 
 def _is_in_place(name: str) -> bool:

@@ -179,10 +179,11 @@ class Keeper:
 def nothing_matches(patterns: list[str], trace: Trace) -> NothingMatches:
     keys = [key for op in trace.everything() for key in op.keys]
     keys += [f"type:{t}" for t in dict.fromkeys(op.type for op in trace.ops)]
-    parts = [
-        f"The pattern {text!r} matches no operation of {trace.name}. Nearest: {', '.join(nearest(text, keys))}."
-        for text in patterns
-    ]
+    kinds = [f"kind:{kind}" for kind in Kind]
+    parts = []
+    for text in patterns:
+        close = kinds if text.startswith("kind:") else nearest(text, keys)
+        parts.append(f"The pattern {text!r} matches no operation of {trace.name}. Nearest: {', '.join(close)}.")
     return NothingMatches(" ".join(parts) + " See docs/reference/patterns.md for the pattern language.")
 
 

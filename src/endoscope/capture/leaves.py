@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 #: Classes that never hold a tensor; checked by identity, so subclasses go the long way.
 ATOMS = frozenset(
     {
-        int, float, bool, str, bytes, complex, type(None), type(Ellipsis), slice, range, torch.dtype,
+        int, float, bool, str, bytes, complex, type(None), type(Ellipsis), range, torch.dtype,
         torch.device, torch.Size, torch.layout, torch.memory_format, torch.Generator, type,
     }
 )  # fmt: skip
@@ -39,6 +40,10 @@ def argument_tensors(value: Any, found: list[Any]) -> None:
         for item in value:
             if item.__class__ not in ATOMS:
                 argument_tensors(item, found)
+    elif value.__class__ is slice:
+        for item in (value.start, value.stop, value.step):
+            if item.__class__ not in ATOMS:
+                argument_tensors(item, found)
     elif isinstance(value, dict):
         for item in value.values():
             argument_tensors(item, found)
@@ -57,6 +62,8 @@ def map_arguments(value: Any, change: Any) -> Any:
         return tuple(items)
     if isinstance(value, list):
         return [map_arguments(item, change) for item in value]
+    if value.__class__ is slice:
+        return slice(*(map_arguments(item, change) for item in (value.start, value.stop, value.step)))
     if isinstance(value, dict):
         return {key: map_arguments(item, change) for key, item in value.items()}
     return value
@@ -77,8 +84,8 @@ def _walk(value: Any, path: str, seen: set[int], budget: list[int]) -> Iterator[
     if value.__class__ in ATOMS or id(value) in seen or budget[0] <= 0:
         return
     budget[0] -= 1
-    if isinstance(value, (torch.Tensor, types.GeneratorType)):
-        yield path, value
+    if isinstance(value, torch.Tensor) or (isinstance(value, Iterator) and not hasattr(value, "__dict__")):
+        yield path, value  # an iterator is announced, never consumed
         return
     seen.add(id(value))
     if isinstance(value, _OPAQUE):
@@ -94,12 +101,18 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, item in zip(value._fields, value, strict=True):
             yield f".{name}", item
-    elif isinstance(value, (list, tuple, set, frozenset)):
+    elif isinstance(value, (list, tuple, set, frozenset, deque)):
         for index, item in enumerate(value):
             yield f"[{index}]", item
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             yield f".{field.name}", getattr(value, field.name, None)
     elif type(value).__module__ not in ("builtins", "numpy"):
-        for name, item in getattr(value, "__dict__", {}).items():
-            yield f".{name}", item
+        for name in (*getattr(value, "__dict__", ()), *_slot_names(type(value))):
+            yield f".{name}", getattr(value, name, None)
+
+
+def _slot_names(kind: type) -> list[str]:
+    slots = [getattr(base, "__slots__", ()) for base in kind.__mro__]
+    names = [name for group in slots for name in ([group] if isinstance(group, str) else group)]
+    return [name for name in names if not name.startswith("__")]

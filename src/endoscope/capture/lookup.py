@@ -77,7 +77,10 @@ class Keys:
                 return self.find(trace, f"{SPOKEN_NAMES[stem]}_{rest}")
             stem, colon, number = key.rpartition(":")
             passes = self._nodes(trace, stem) if colon and number.isdigit() else None
-            if passes is None or not 1 <= int(number) <= len(passes):
+            if passes is None:
+                other = trace.recorder.calls.first_name(key)
+                return self.find(trace, other) if other is not None and other != key else None
+            if not 1 <= int(number) <= len(passes):
                 return None
             return trace.op_at(passes[int(number) - 1])
         ops = tuple(map(trace.op_at, found))

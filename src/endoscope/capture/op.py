@@ -45,7 +45,7 @@ class Op:
 
     @property
     def kind(self) -> Kind:
-        return self._trace.graph_data.kinds[self.node]
+        return Kind(self._trace.graph_data.kinds[self.node])
 
     @property
     def path(self) -> str:
@@ -188,9 +188,11 @@ class Op:
     def __str__(self) -> str:
         from endoscope.capture.printing import op_text
 
-        return op_text(self)
+        with torch._C.DisableTorchFunction():
+            return op_text(self)
 
     def _repr_html_(self) -> str:
         from endoscope.capture.printing import op_html
 
-        return op_html(self)
+        with torch._C.DisableTorchFunction():
+            return op_html(self)

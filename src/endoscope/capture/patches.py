@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._device import DeviceContext
 
-from endoscope.capture.boundary import hear_opaque, hear_transform
+from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -84,7 +84,12 @@ def _after_fork() -> None:
             deactivate(recorder)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _before_fork() -> None:
+    for recorder in recorders_here() or ():
+        recorder.notice("fork", "the process was forked inside the traced code; what the child computes is not heard")
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def _install() -> None:
@@ -93,6 +98,7 @@ def _install() -> None:
     _observe_functions()
     _exchange(torch.jit.ScriptFunction, "__call__", _observed_script)
     _observe_transforms()
+    _exchange(torch.nn.Parameter, "__new__", _observed_parameter)
     _exchange(threading.Thread, "start", _announced("a thread was started"))
     _exchange(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
 
@@ -126,6 +132,8 @@ def _is_overridden(value: Any) -> bool:
     if kind is torch.Tensor or kind is torch.nn.Parameter:
         return False
     handler = getattr(kind, "__torch_function__", None)
+    if not torch._C._is_torch_function_enabled():  # a subclass calls on from its own override
+        return False
     return handler is not None and handler is not torch._C._disabled_torch_function_impl
 
 
@@ -250,6 +258,7 @@ def apply_observed(cls: Any, args: Any, kwargs: Any) -> Any:
     finally:
         for recorder, call in zip(recorders, entered, strict=True):
             recorder.calls.leave(call)
+            recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
 
 
 # ---- TorchScript, transforms, threads -----------------------------------------------------------
@@ -263,6 +272,19 @@ def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
         return hear_opaque(recorders[-1], original, self, args, kwargs)
 
     return __call__
+
+
+def _observed_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A parameter made while tracing looks at the memory of a tensor; no function of torch says so."""
+
+    def __new__(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        made = original(cls, data, requires_grad)
+        if data is not None and made is not data:
+            for recorder in recorders_here() or ():
+                hear_parameter(recorder, data, made)
+        return made
+
+    return staticmethod(__new__)
 
 
 def _observe_transforms() -> None:

@@ -28,9 +28,11 @@ from endoscope.capture import boundary
 from endoscope.capture.aliasing import Aliasing, Read
 from endoscope.capture.calls import Calls
 from endoscope.capture.ear import autocast_settings, make_ear, same, without_tensor
-from endoscope.capture.functions import CONTROL, FunctionFacts, Role, describe
-from endoscope.capture.leaves import ATOMS, argument_tensors, map_arguments
-from endoscope.capture.records import SOURCE, Departure, Meta, Source, meta_of, version_of
+from endoscope.capture.fingerprint import fingerprint
+from endoscope.capture.functions import CONTROL, KNOWN, SHARING, UNINITIALISED, FunctionFacts, Role, describe
+from endoscope.capture.leaves import ATOMS, argument_tensors, map_arguments, named_leaves
+from endoscope.capture.records import SOURCE, Departure, Meta, Source, meta_of
+from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
 from endoscope.capture.source import source_line, user_position
 from endoscope.schema.ops import Kind, Notice
@@ -70,6 +72,7 @@ class Recorder(TorchFunctionMode):
         self.metas: dict[int, Meta] = {}  # slot -> what it was, where the tensor itself cannot tell any more
         self.kept: dict[int, Tensor] = {}  # slot -> copy, or value kept although not `full`
         self.kept_versions: dict[int, int] = {}
+        self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
         self.stale: set[int] = set()  # slots that were overwritten unheard
         self.anchors: list[Any] = []  # tensors held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
@@ -80,6 +83,17 @@ class Recorder(TorchFunctionMode):
         self.slow: dict[Any, FunctionFacts] = {}
         self.__torch_function__ = MethodType(make_ear(self), self)  # type: ignore[method-assign]
 
+    def take_fingerprints(self) -> None:
+        """Parameters, buffers and inputs belong to others, who may write into them below the version counter."""
+        if self.full:
+            for node, source in self.sources.items():
+                slot = self.nodes[node][5]
+                if source.kind == Kind.OUTPUT:
+                    continue
+                sign = fingerprint(self.objects[slot]) if slot not in self.kept else None
+                if sign is not None:
+                    self.fingerprints[slot] = sign
+
     def close(self) -> None:
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""
         del self.__torch_function__
@@ -87,7 +101,7 @@ class Recorder(TorchFunctionMode):
         self.slow = {}
 
     def learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
-        facts = describe(func)
+        facts = KNOWN.get(func) or KNOWN.setdefault(func, describe(func))
         if facts.role == Role.RECORD and not facts.random:
             simple[func] = facts
             return facts
@@ -105,6 +119,8 @@ class Recorder(TorchFunctionMode):
             return self._open(func, facts, args, kwargs)
         if facts.role == Role.LEAVE:
             return self._leave(func, facts, args, kwargs)
+        if facts.role == Role.COPY:
+            return self._deepcopy(func, facts, args, kwargs)
         position = user_position()
         written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
         overwrites = facts.overwrites
@@ -113,10 +129,16 @@ class Recorder(TorchFunctionMode):
             argument_tensors(kwargs["out"], written)
         reads = self.reads_of(args, kwargs, written if overwrites else ())
         self.before_call(written, facts, kwargs.get("generator"))
+        statistics = [args[i] for i in (3, 4) if facts.uncounted and i < len(args) and isinstance(args[i], Tensor)]
+        for tensor in statistics:
+            self._copy_now(tensor)
         started = perf_counter_ns()
         out = func(*args, **kwargs)
         ended = perf_counter_ns()
-        return self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
+        result = self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
+        for tensor in written if facts.uncounted else ():
+            self._copy_now(tensor)
+        return result
 
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         """Save what the call will destroy or advance."""
@@ -155,12 +177,14 @@ class Recorder(TorchFunctionMode):
         changed = {id(t) for t in written}
         for number, tensor in enumerate(tensors, slot):
             if id(tensor) in changed:
-                self.aliasing.after_write(tensor, number, self._renew_version)
+                self.aliasing.after_write(tensor, number)
             self.keep(node, number, tensor)
         return out
 
     def _leave(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         reads = self.reads_of(args, {})
+        if facts.name in SHARING:  # whoever gets the memory may write into it, unheard: save what is in it
+            self.aliasing.before_write([t for t in args if isinstance(t, Tensor)], self._copy)
         out = func(*args, **kwargs)
         control = facts.name in CONTROL or isinstance(out, bool)
         position = user_position()
@@ -168,9 +192,19 @@ class Recorder(TorchFunctionMode):
             self.departures.append(Departure(facts.name, read, *position, self.calls.current, control))
         return out
 
+    def _deepcopy(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+        """`copy.deepcopy(x)`: the other argument is Python's table of copies, not an operand."""
+        reads = self.reads_of(args[:1], {})
+        started = perf_counter_ns()
+        out = func(*args, **kwargs)
+        ended = perf_counter_ns()
+        if self.knows(out):  # copied before
+            return out
+        return self.after_call((Tensor.clone, facts, args[:1], {}, reads, started, ended, *user_position()), out)
+
     def _open(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         """A registered operator: its Python body is heard too; without one it is a single operation."""
-        before = len(self.nodes)
+        before, slots = len(self.nodes), len(self.objects)
         position = user_position()
         written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
         reads = self.reads_of(args, kwargs)
@@ -184,9 +218,17 @@ class Recorder(TorchFunctionMode):
         ended = perf_counter_ns()
         found: list[Tensor] = []
         argument_tensors(out, found)
-        if len(self.nodes) > before and all(self.knows(t) for t in found):
+        if len(self.nodes) > before and self._was_heard([*found, *written], slots):
             return out
         return self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
+
+    def _was_heard(self, results: list[Tensor], first_slot: int) -> bool:
+        """The body's operations made these tensors; an unfilled one was written by address, unheard."""
+        for tensor in results:
+            slot = self.ids.get(id(tensor), -1) if self.knows(tensor) else -1
+            if slot < first_slot or self.nodes[self.slot_node[slot]][0].type in UNINITIALISED:
+                return False
+        return True
 
     # ---- slots -----------------------------------------------------------------------------------
 
@@ -220,7 +262,7 @@ class Recorder(TorchFunctionMode):
         """The value of these slots is about to be overwritten: put a copy in its place."""
         if not self.full:
             slots = [s for s in slots if s in self.kept]
-        if not slots:
+        if not slots or is_uninitialised(tensor):
             return
         meta = meta_of(tensor)
         with torch.no_grad(), _unseen_by_dispatch_modes():
@@ -230,11 +272,18 @@ class Recorder(TorchFunctionMode):
             self.kept[slot] = copy
             self.kept_versions.pop(slot, None)
 
-    def _renew_version(self, slot: int, tensor: Tensor) -> None:
-        if slot in self.kept_versions:
-            self.kept_versions[slot] = version_of(tensor)
-        elif self.full:
-            self.versions[slot] = version_of(tensor)
+    def _copy_now(self, tensor: Tensor) -> None:
+        """Batch norm moves its statistics without counting, so a reference could go stale unnoticed."""
+        slot = self.ids.get(id(tensor))
+        if slot is not None and (self.full or self.objects[slot]() is tensor):
+            self._copy([slot] if slot not in self.kept or slot in self.kept_versions else [], tensor)
+
+    def renew_versions(self, value: Any) -> None:
+        """Counters of these tensors were moved by something that is known and changed no value."""
+        found: list[Tensor] = []
+        argument_tensors(value, found)
+        for tensor in found:
+            self.aliasing.renew(tensor)
 
     # ---- who is this tensor? ---------------------------------------------------------------------
 
@@ -337,7 +386,7 @@ class Recorder(TorchFunctionMode):
         """Parameters and buffers that nothing read are nodes, too."""
         met = {source.name for source in self.sources.values() if source.kind in (Kind.PARAMETER, Kind.BUFFER)}
         for kind, name, tensor in list(self.calls.named.values()):
-            if name not in met:
+            if name not in met and not is_uninitialised(tensor):
                 self.add_source(kind, name, tensor)
 
     # ---- modules ---------------------------------------------------------------------------------
@@ -361,11 +410,7 @@ class Recorder(TorchFunctionMode):
 
     def end_module(self, call: int, out: Any) -> None:
         entry = self.calls.entries[call]
-        found: list[Tensor] = []
-        if out.__class__ is Tensor:
-            found.append(out)
-        else:
-            argument_tensors(out, found)
+        found = [out] if out.__class__ is Tensor else [t for _, t in named_leaves(out) if isinstance(t, Tensor)]
         entry.returned = [self.read(t) for t in found]
         entry.last_node = len(self.nodes)
         if self.keeper is not None:

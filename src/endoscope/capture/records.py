@@ -10,6 +10,7 @@ from torch import Tensor
 
 from endoscope.capture.aliasing import Read
 from endoscope.capture.functions import FunctionFacts, Role
+from endoscope.capture.regions import is_uninitialised
 from endoscope.schema.ops import Kind
 
 
@@ -90,6 +91,8 @@ def slots_of(read: Read) -> tuple[int, ...]:
 def meta_of(tensor: Tensor) -> Meta:
     grad_fn = tensor.grad_fn
     name = type(grad_fn).__name__ if grad_fn is not None else None
+    if is_uninitialised(tensor):
+        return Meta(torch.Size([0]), tensor.dtype, tensor.device, tensor.requires_grad, None)
     if tensor.is_nested:
         return Meta(_ragged_shape(tensor), tensor.dtype, tensor.device, tensor.requires_grad, name, tensor.numel())
     return Meta(tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad, name)
@@ -104,11 +107,3 @@ def _ragged_shape(tensor: Tensor) -> torch.Size:
         except (RuntimeError, AttributeError):
             sizes.append(-1)
     return torch.Size(sizes)
-
-
-def version_of(tensor: Tensor) -> int:
-    """How often the tensor's memory was written; -1 for inference tensors, which do not count."""
-    try:
-        return int(tensor._version)
-    except RuntimeError:
-        return -1

@@ -32,14 +32,42 @@ class Region(NamedTuple):
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:
-    """A number that identifies the storage while it lives; None where there is none (sparse, wrappers)."""
+    """A number that identifies the memory while it lives; None where there is none (sparse, wrappers).
+
+    The address, so that tensors made from numpy or dlpack over the same memory are known as relatives.
+    """
     try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError, AttributeError):
+        tensor = unwrapped(tensor)
+        storage = tensor.untyped_storage()
+        address = storage.data_ptr() if tensor.__class__ in (torch.Tensor, torch.nn.Parameter) else 0
+        return address or int(storage._cdata)
+    except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return None
 
 
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """Inside `vmap` and `grad` tensors are wrappers that die with the transform; the tensor inside stays."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    while wrapped(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often the tensor's memory was written; -1 for inference tensors, which do not count."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return -1
+
+
+def is_uninitialised(tensor: torch.Tensor) -> bool:
+    """A parameter or buffer of a lazy module that has no shape yet."""
+    return isinstance(tensor, (torch.nn.UninitializedParameter, torch.nn.parameter.UninitializedBuffer))
+
+
 def region_of(tensor: torch.Tensor) -> Region:
+    tensor = unwrapped(tensor)
     item = tensor.element_size()
     try:
         strides = tensor.stride()

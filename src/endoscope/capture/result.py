@@ -20,12 +20,21 @@ from endoscope.capture.lookup import Keys
 from endoscope.capture.modules import Layer, ModuleInfo, module_infos
 from endoscope.capture.op import Op
 from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node, slots_of
+from endoscope.capture.records import Node, meta_of, slots_of
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import OpRows, Table
 from endoscope.capture.values import TensorStore
 from endoscope.errors import LookupFailed
 from endoscope.schema.ops import Kind, Notice
+
+
+class sealed_property(functools.cached_property):  # type: ignore[type-arg]
+    """Computed once the traced code has ended, anew before: a running trace can be looked at, too."""
+
+    def __get__(self, trace: Any, owner: Any = None) -> Any:
+        if trace is None or trace.sealed:
+            return super().__get__(trace, owner)
+        return self.func(trace)
 
 
 class Trace:
@@ -41,6 +50,7 @@ class Trace:
         self.result: Any = None  # whatever the target returned, untouched
         self.seed: int | None = None
         self.finished = False  # False while running, and after an exception
+        self.sealed = False  # nothing more will be heard
         self.rerun: Callable[[], Any] | None = None  # runs the target again on the same inputs
         self.timing = Timing()
         self.values = TensorStore(recorder)
@@ -48,11 +58,11 @@ class Trace:
 
     # ---- parts -----------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @sealed_property
     def graph_data(self) -> Graph:
         return assemble(self.recorder)
 
-    @functools.cached_property
+    @sealed_property
     def _labels(self) -> dict[int, tuple[str, str, int]]:
         """Node -> label, layer, pass."""
         graph, names = self.graph_data, self.graph_data.names
@@ -77,11 +87,11 @@ class Trace:
     def op_at(self, node: int) -> Op:
         """The one object that stands for a node as long as anybody uses it."""
         op = self._alive.get(node)
-        if op is None:
+        if op is None or not self.sealed:
             op = self._alive[node] = Op(self, node, *self._labels[node])
         return op
 
-    @functools.cached_property
+    @sealed_property
     def children(self) -> list[list[int]]:
         return children_of(self.graph_data.parents)
 
@@ -138,7 +148,7 @@ class Trace:
         """Every module of the target (and others that ran), with calls and parameters."""
         return Table(module_infos(self))
 
-    @functools.cached_property
+    @sealed_property
     def totals(self) -> Totals:
         return Totals.of(self)
 
@@ -187,7 +197,7 @@ class Trace:
                 nodes.update((slot_node[slot], None) for slot in slots_of(departure.read))
         return tuple(map(self.op_at, nodes))
 
-    @functools.cached_property
+    @sealed_property
     def graph_hash(self) -> str:
         """Equal for equal architectures: types, edges and parameter shapes count, values and batch size do not."""
         graph, nodes = self.graph_data, self.recorder.nodes
@@ -200,19 +210,19 @@ class Trace:
 
     def _signature(self, node: int) -> str:
         kind = self.graph_data.kinds[node]
-        if kind in (Kind.PARAMETER, Kind.BUFFER):
+        if kind is Kind.PARAMETER:
             meta = self.values.meta(self.recorder.nodes[node][5])
             return f"{kind}{tuple(meta.shape)}{meta.dtype}"
         return str(kind)
 
     # ---- look-up ---------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @sealed_property
     def _keys(self) -> Keys:
         return Keys(self)
 
     def keys_of(self, op: Op) -> tuple[str, ...]:
-        return self._keys.of(self, op)
+        return tuple(self._keys.of(self, op))
 
     def passes_of(self, op: Op) -> int:
         names = self.graph_data.names
@@ -221,7 +231,8 @@ class Trace:
 
     def position_of(self, op: Op) -> int | None:
         """Its place in `trace.ops`; None for parameters, buffers, constants and orphans."""
-        return self._keys.position.get(op.node)
+        position: int | None = self._keys.position.get(op.node)
+        return position
 
     def __getitem__(self, key: int | str) -> Any:
         """An operation by label, module address, parameter name or position; a layer if it has several passes."""
@@ -272,10 +283,23 @@ class Trace:
             read = reads.pop(0) if reads else -1
             slot = read if isinstance(read, int) else read[0]
             if isinstance(tensor, torch.Tensor):
-                return make(tensor)
+                return make(meta_of(tensor))
             return make(self.values.meta(slot)) if slot >= 0 else None
 
         return map_arguments(tuple(raw.args), replace), map_arguments(raw.kwargs or {}, replace)
+
+    def seal(self) -> None:
+        """The traced code has ended: from now on what is derived is kept."""
+        self.sealed = True
+        self._alive.clear()
+        self.graph_data  # noqa: B018  named now: a trace is complete when it is handed out
+
+    def __reduce__(self) -> Any:
+        # An exception that carries a trace must still travel between processes; tensors and code do not.
+        return str, (repr(self),)
+
+    def __deepcopy__(self, memo: Any) -> Trace:
+        return self
 
     # ---- proofs, printing ------------------------------------------------------------------------
 
@@ -296,9 +320,11 @@ class Trace:
     def __str__(self) -> str:
         from endoscope.capture.printing import trace_text
 
-        return trace_text(self)
+        with torch._C.DisableTorchFunction():
+            return trace_text(self)
 
     def _repr_html_(self) -> str:
         from endoscope.capture.printing import trace_html
 
-        return trace_html(self)
+        with torch._C.DisableTorchFunction():
+            return trace_html(self)

@@ -20,6 +20,7 @@ from endoscope.capture.keeping import Save, make_keeper
 from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.result import Trace
+from endoscope.capture.state import names_seen_by
 from endoscope.capture.unseen import look_for_unseen
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind
@@ -36,6 +37,7 @@ def trace(
     is one argument. `save` says which values are kept, `gradients` keeps gradients once `backward()` is called on
     the result, `seed` makes a stochastic target repeatable (the random state is put back afterwards).
     """
+    check_target(target)
     args, kwargs = arguments(inputs)
     with tracing(target, save=save, gradients=gradients, seed=seed) as found:
         recorder = found.recorder
@@ -59,6 +61,9 @@ def tracing(
     The arguments and results of `target`'s own calls become the inputs and outputs of the trace. If `target` is not
     a module, the tensors that come from outside the block are its inputs.
     """
+    _check_seed(seed)
+    if not isinstance(gradients, bool):
+        raise BadArgument(f"gradients={gradients!r}: use True or False.")
     keeper = make_keeper(save)
     recorder = Recorder(full=keeper is None, keeper=keeper, gradients=Gradients() if gradients else None)
     recorder.save_text = repr(save)
@@ -90,11 +95,10 @@ def _finish(found: Trace) -> None:
     """Everything that must be done while the tensors are as the traced code left them."""
     recorder = found.recorder
     recorder.complete_sources()
-    if recorder.gradients is not None:
-        recorder.gradients.release()
     found.timing.ops = sum(node[9] - node[8] for node in recorder.nodes) * 1e-9
+    recorder.take_fingerprints()
+    found.seal()
     look_for_unseen(found)
-    found.graph_data  # noqa: B018  named now: the trace is complete when it is handed out
     keeper = recorder.keeper
     recorder.close()
     if keeper is not None:
@@ -116,6 +120,21 @@ def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (inputs,), {}
 
 
+def check_target(target: Any) -> None:
+    if isinstance(target, type):
+        raise BadArgument(f"The target is the class {target.__name__}. Pass an instance: {target.__name__}(...).")
+    if not callable(target):
+        raise BadArgument(
+            f"The target is of type {type(target).__name__}, which cannot be called. "
+            "Pass a torch.nn.Module or a function."
+        )
+
+
+def _check_seed(seed: Any) -> None:
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**63):
+        raise BadArgument(f"seed={seed!r} is no seed: use a whole number of at most 63 bits, such as seed=0, or None.")
+
+
 def _know_target(recorder: Recorder, target: Any) -> str:
     """Prepare names; returns what to call the target."""
     if target is None:
@@ -126,34 +145,14 @@ def _know_target(recorder: Recorder, target: Any) -> str:
         recorder.target = inner
         recorder.calls.know(inner, "")
         return type(inner).__name__
-    if not callable(target):
-        raise BadArgument(
-            f"The target is of type {type(target).__name__}, which cannot be called. "
-            "Pass a torch.nn.Module or a function."
-        )
+    check_target(target)
     recorder.stranger_kind = Kind.INPUT  # nothing tells its arguments from other tensors
     owner = getattr(inner, "__self__", None)
     if isinstance(owner, torch.nn.Module):  # a bound method, such as model.generate
         recorder.calls.know(owner, "")
     function = getattr(inner, "_torchdynamo_orig_callable", inner)
-    recorder.calls.namespace = _names_seen_by(function)
+    recorder.calls.namespace = names_seen_by(function)
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _names_seen_by(function: Any) -> dict[str, Any]:
-    function = getattr(function, "__func__", function)
-    names: dict[str, Any] = {}
-    code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
-    if code is None:
-        return names
-    for name in code.co_names:
-        value = getattr(function, "__globals__", {}).get(name)
-        if isinstance(value, (torch.nn.Module, torch.Tensor)):
-            names[name] = value
-    for name, cell in zip(code.co_freevars, closure, strict=False):
-        with contextlib.suppress(ValueError):  # a cell that is still empty
-            names[name] = cell.cell_contents
-    return names
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from endoscope.capture.records import Departure, slots_of, version_of
+from endoscope.capture.functions import SHARING, UNINITIALISED
+from endoscope.capture.records import Departure, slots_of
 from endoscope.capture.source import source_line
 from endoscope.schema.ops import Kind, Notice
 
@@ -12,10 +13,18 @@ if TYPE_CHECKING:
     from endoscope.capture.result import Trace
 
 
+#: Functions for which the values of an argument do not matter.
+SHAPE_READERS = frozenset(
+    "zeros_like ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_full new_empty view detach "
+    "reshape transpose permute getitem expand data requires_grad unsqueeze squeeze to contiguous set size".split()
+)
+
+
 def look_for_unseen(trace: Trace) -> None:
     _overwritten_unheard(trace)
     _left_for_python(trace)
     _made_unheard(trace)
+    _read_unfilled(trace)
 
 
 def _overwritten_unheard(trace: Trace) -> None:
@@ -25,7 +34,7 @@ def _overwritten_unheard(trace: Trace) -> None:
         return
     kept, versions = recorder.kept, recorder.versions
     for slot, tensor in enumerate(recorder.objects):
-        if versions[slot] >= 0 and slot not in kept and version_of(tensor) != versions[slot]:
+        if versions[slot] >= 0 and slot not in kept and not recorder.aliasing.explains(tensor, versions[slot]):
             recorder.stale.add(slot)
             raw = trace.raw(recorder.slot_node[slot])
             message = f"the result of {raw.facts.type} was overwritten by code that could not be heard"
@@ -35,9 +44,23 @@ def _overwritten_unheard(trace: Trace) -> None:
 def _left_for_python(trace: Trace) -> None:
     recorder = trace.recorder
     for departure in recorder.departures:
-        if not departure.control and _depends_on_input(trace, departure):
+        if not departure.control and (departure.name in SHARING or _depends_on_input(trace, departure)):
             message = f"a value left torch through {departure.name}(); if it comes back, that dependence cannot be seen"
             _say(trace, Notice("left", message, source_line(departure.code, departure.instruction)))
+
+
+def _read_unfilled(trace: Trace) -> None:
+    """Uninitialised memory that is computed with: a bug, or somebody filled it unheard."""
+    recorder = trace.recorder
+    for node, raw in enumerate(recorder.nodes):
+        if node in recorder.sources or raw[0].type in SHAPE_READERS:
+            continue
+        for read in raw[4]:
+            if isinstance(read, int) and read >= 0:
+                made = recorder.nodes[recorder.slot_node[read]]
+                if made[0].type in UNINITIALISED and trace.values.meta(read).numel:
+                    message = f"{raw[0].type} reads memory that {made[0].type} left unfilled: it was written unheard"
+                    _say(trace, Notice("unfilled", message, source_line(raw[10], raw[11])))
 
 
 def _depends_on_input(trace: Trace, departure: Departure) -> bool:

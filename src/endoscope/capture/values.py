@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Meta, Node, meta_of, slots_of
-from endoscope.capture.regions import storage_key
+from endoscope.capture.regions import storage_key, unwrapped
 from endoscope.errors import ValueChanged, ValueNotKept
 
 
@@ -30,9 +31,16 @@ class TensorStore:
             kept, version = self.recorder.objects[slot], self.recorder.versions[slot]
         else:
             raise KeyError(slot)
-        if slot in self.recorder.stale or (version >= 0 and kept._version != version):
+        if slot in self.recorder.stale or self._was_overwritten(slot, kept, version):
             raise _Changed
         return unwrapped(kept)
+
+    def _was_overwritten(self, slot: int, tensor: torch.Tensor, version: int) -> bool:
+        recorder = self.recorder
+        if version >= 0 and not recorder.aliasing.explains(tensor, version):
+            return True
+        before = recorder.fingerprints.get(slot)
+        return before is not None and fingerprint(tensor) != before
 
     def freeze(self, sharing: list[torch.Tensor] | None = None) -> None:
         """Replace kept values by copies: all, or those that share memory with certain tensors."""
@@ -49,6 +57,7 @@ class TensorStore:
             recorder.metas.setdefault(slot, self.meta(slot))
             recorder.kept[slot] = self.tensor(slot).detach().clone()
             recorder.kept_versions.pop(slot, None)
+            recorder.fingerprints.pop(slot, None)
 
     def meta(self, slot: int) -> Meta:
         meta = self.recorder.metas.get(slot)
@@ -78,28 +87,15 @@ class TensorStore:
                 "gone. Read values before you change tensors in place (an optimizer step changes parameters), or "
                 "call trace.freeze() first."
             ) from None
-        return tensor if self.recorder.gradients is not None else tensor.detach()
+        if self.recorder.gradients is not None:
+            return tensor
+        with torch._C.DisableTorchFunction():  # a running trace must not hear that it is looked at
+            return tensor.detach()
 
     def gradient(self, slot: int) -> torch.Tensor | None:
         gradients = self.recorder.gradients
-        if gradients is None:
-            return None
-        found: torch.Tensor | None = gradients.of_slot.get(slot)
-        if found is None and self.holds(slot):
-            tensor = self.recorder.kept.get(slot)
-            if tensor is None:
-                tensor = self.recorder.objects[slot]
-            found = tensor.grad if tensor is not None and tensor.is_leaf else None
-        return found
+        return None if gradients is None else gradients.of(slot)
 
 
 class _Changed(Exception):
     """Internal: the kept tensor is not what it was."""
-
-
-def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
-    """Inside `vmap` and `grad` tensors are wrappers that die with the transform; the tensor inside stays."""
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    while wrapped(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor

@@ -10,6 +10,7 @@ import torch
 
 from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.op import Op
+from endoscope.capture.regions import unwrapped
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]  # slot, value -> value to use instead
 
@@ -18,13 +19,17 @@ class MissingParent(Exception):
     """An argument was a tensor, but the trace does not say where it came from."""
 
 
-def call_again(op: Op, change: Change | None = None, *, exact: bool = False) -> list[torch.Tensor]:
-    """Results of the operation on the kept values of its parents; `change` may exchange values.
+def call_again(
+    op: Op, change: Change | None = None, *, exact: bool = False, plain: Callable[[Any], Any] | None = None
+) -> list[torch.Tensor]:
+    """Results of the operation on the kept values of its parents; `change` may exchange values, `plain` numbers.
 
     With `exact` autograd is on or off as it was; without, it is off, which is faster and almost always the same.
     """
     raw = op._raw
     args, kwargs, written = _arguments(op, change)
+    if plain is not None:
+        args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
     generator = op._trace.recorder.rng.get(op.node)
     with _surroundings(raw, exact), _random_state(generator), torch._C.DisableTorchFunctionSubclass():
         out = _in_transforms(op, raw.func)(*args, **kwargs) if _batched(op) else raw.func(*args, **kwargs)
@@ -80,19 +85,19 @@ def _garbage_like(tensor: torch.Tensor) -> torch.Tensor:
 
 def compose(values: Any, slots: Any, like: torch.Tensor, change: Change | None) -> torch.Tensor:
     """Write the kept values of `slots` (oldest first) where their tensors lie, and look at `like`'s place."""
-    memory = torch.zeros(like.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
-    objects = values.recorder.objects
+    like, objects = unwrapped(like), values.recorder.objects
+    memory = torch.zeros(like.untyped_storage().nbytes(), dtype=torch.uint8, device=like.device).untyped_storage()
     with torch.no_grad():
         for slot in slots:
             value = values.tensor(slot).detach()
             if change:
                 value = change(slot, value)
-            _placed(memory, objects[slot]).copy_(value)
+            _placed(memory, unwrapped(objects[slot])).copy_(value)
         return _placed(memory, like)
 
 
 def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
-    view = torch.empty(0, dtype=like.dtype)
+    view = torch.empty(0, dtype=like.dtype, device=like.device)
     view.set_(memory, like.storage_offset(), like.size(), like.stride())
     return view
 
@@ -173,7 +178,8 @@ def _in_transforms(op: Op, func: Any) -> Any:
             out = func(*new_args, **new_kwargs)
             found: list[torch.Tensor] = []
             argument_tensors(out, found)
-            return tuple(found)
+            written = op._raw.facts.written
+            return tuple(found or (written(new_args, new_kwargs) if written else ()))
 
         wrapped: Any = inner
         for level in reversed(levels):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
-from endoscope.capture.functions import Role
 from endoscope.capture.op import Op
 from endoscope.capture.records import slots_of
 from endoscope.replay.compare import same
@@ -47,7 +47,11 @@ def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
     hidden = _hidden_by_others(op, slot)
     if hidden:
         return hidden
-    if op.type in REPLACING or op._raw.facts.role == Role.WRITE:
+    if _hidden_by_numbers(op, slot):
+        return "its other arguments hide it (a power of zero, a dimension of one)"
+    if value.numel() == 1 and not any(b.is_floating_point() for b in baseline):
+        return "a single element has only one order"
+    if op.type in REPLACING or op._raw.facts.written is not None:
         return "it is overwritten entirely"
     if all(b.dtype.is_floating_point and bool(b.isnan().all()) for b in baseline):
         return "the result is NaN whatever the parent is"
@@ -87,6 +91,30 @@ def _hidden_by_others(op: Op, slot: int) -> str | None:
         if any(_changes(op, {**changes, slot: change}, baseline) for change in own):
             return "the other operands hide it here (mask, multiplication by zero, saturation)"
     return None
+
+
+def _hidden_by_numbers(op: Op, slot: int) -> bool:
+    """With another number in place of one of its arguments (`x ** 0`, `x % 1`) the parent would matter."""
+    own = list(variants(op._trace.values.tensor(slot)))
+
+    def numbers(shift: Any) -> Callable[[Any], Any]:
+        return lambda a: shift(a) if isinstance(a, (int, float)) and not isinstance(a, bool) else a
+
+    shifts: list[Callable[[Any], Any]] = [lambda n: n + 1, lambda n: n + 2, lambda n: 0 * n, lambda n: n - 1]
+    for shift in shifts:
+        try:
+            baseline = call_again(op, plain=numbers(shift))
+            for change in own[:3]:
+                found = call_again(op, functools.partial(_exchange_one, slot, change), plain=numbers(shift))
+                if not all(map(same, baseline, found)):
+                    return True
+        except Exception:
+            continue
+    return False
+
+
+def _exchange_one(slot: int, change: Perturb, number: int, value: torch.Tensor) -> torch.Tensor:
+    return change(value) if number == slot else value
 
 
 def variants(value: torch.Tensor) -> Iterator[Perturb]:

@@ -1,0 +1,104 @@
+"""Which `if`, `while`, `assert`, … a tensor steers: from a code object and an instruction to the source.
+
+    __bool__ heard at (code, instruction) ─► the expression that was asked     asking.py, syntax.py
+                                          ─► the test that it is part of       steering.py, reaching.py
+                                          ─► Test: text, branches, which runs when   constructs.py
+
+What cannot be found is an `Unlocated` that says why; nothing here raises because of the user's code.
+`branches.py` goes on from there: which branch ran, and which operations belong to it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from types import CodeType
+
+from endoscope.analysis.asking import Asking, find_asked
+from endoscope.analysis.constructs import NOTHING, UNSETTLED, Branch, Construct, Test, Unlocated, describe
+from endoscope.analysis.steering import Steered, Step, Trail
+from endoscope.analysis.syntax import Span, function_name, open_source, reread
+
+__all__ = [
+    "NOTHING",
+    "UNSETTLED",
+    "Branch",
+    "Construct",
+    "Position",
+    "Span",
+    "Test",
+    "Unlocated",
+    "locate",
+    "locate_all",
+]
+
+Position = tuple[CodeType, int]  # code object and offset of an instruction
+
+
+def locate(
+    code: CodeType | None, instruction: int, *, leaving: str = "__bool__", callers: Sequence[Position] = ()
+) -> Test | Unlocated:
+    """The test that a value steers which left torch at this instruction; of several the first.
+
+    `leaving` is the function through which it left (`__bool__`, `item`, `__float__`, …). `callers` are the frames
+    around, innermost first: they are asked if the value is returned.
+    """
+    found = locate_all(code, instruction, leaving=leaving, callers=callers)
+    return found if isinstance(found, Unlocated) else found[0]
+
+
+def locate_all(
+    code: CodeType | None, instruction: int, *, leaving: str = "__bool__", callers: Sequence[Position] = ()
+) -> tuple[Test, ...] | Unlocated:
+    """Like `locate`; a value that is kept under a name may steer several tests."""
+    if code is None:
+        return Unlocated("source not available: no Python code of yours was running")
+    found, route = _search(code, instruction, leaving)
+    for outer, call in callers:
+        if route is None:
+            break
+        further, route = _search(outer, call, leaving="", route=route)
+        if isinstance(found, Unlocated) or not isinstance(further, Unlocated):
+            found = further
+    return found
+
+
+def _search(
+    code: CodeType, instruction: int, leaving: str, route: tuple[Step, ...] = ()
+) -> tuple[tuple[Test, ...] | Unlocated, tuple[Step, ...] | None]:
+    """What is found in one function; if the value was returned, also what had happened to it until then."""
+    where = (code.co_filename, _line(code, instruction), function_name(code))
+    asking = _ask(code, instruction, leaving)
+    if isinstance(asking, str):
+        return Unlocated(asking, *where), None
+    trail = Trail(asking.file, function_name(code))
+    trail.start(asking.node, (*route, *asking.route), asking.operand)
+    found = trail.found or _negation(asking)
+    if found:
+        return tuple(describe(asking.file, code, steered) for steered in found), trail.returned
+    return Unlocated(trail.end, *where), trail.returned
+
+
+def _ask(code: CodeType, instruction: int, leaving: str) -> Asking | str:
+    """Read the file again if its text does not fit: the code may be newer than the text that is remembered."""
+    asking: Asking | str = ""
+    for _ in range(2):
+        file = open_source(code.co_filename)
+        asking = file if isinstance(file, str) else find_asked(file, code, instruction, leaving)
+        if not isinstance(asking, str) or not reread(code.co_filename):
+            break
+    return asking
+
+
+def _line(code: CodeType, instruction: int) -> int:
+    for start, stop, line in code.co_lines():
+        if start <= instruction < stop and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def _negation(asking: Asking) -> list[Steered]:
+    """`not t` where nothing is known of what becomes of it."""
+    parent, _ = asking.file.up[asking.node]
+    negates = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    return [Steered(parent, asking.node, asking.route)] if negates else []

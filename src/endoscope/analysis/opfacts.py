@@ -1,0 +1,32 @@
+"""What the search for recurrence knows of a run, and the words it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence, Set
+from dataclasses import dataclass
+
+# What an operation is while layers are being found; a number from 0 up is its layer.
+FREE = -1  # nothing is known yet
+WALL = -2  # it uses parameters that nothing else uses: a layer of its own, nothing repeats across it
+EDGE = -3  # an input or output
+BODY = -4  # part of a loop without parameters, in the first pass
+TWIN = -5  # the same in a later pass
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """Operations in the order of execution; lists run over operations, functions answer for one of them.
+
+    Nodes are numbered in the order of execution, too; parameters and the like are nodes but no operations. The
+    functions are asked only where it matters, for few operations.
+    """
+
+    nodes: Sequence[int]  # operation -> its node
+    types: Sequence[str]
+    statements: Sequence[Hashable | None]  # function, instruction, innermost module; None for inputs and outputs
+    parents: Sequence[tuple[int, ...]]  # node -> nodes it reads, parameters and all
+    parameters: Set[int]  # nodes
+    constants: Set[int]  # nodes of buffers and other tensors that were there before
+    signature: Callable[[int], Hashable]  # function and plain arguments
+    modules: Callable[[int], tuple[Hashable, ...]]  # modules around it, outermost first
+    reads: Callable[[int], tuple[tuple[int, int], ...]]  # node and number of the output, for each tensor it reads

@@ -1,0 +1,65 @@
+"""Condition 1: the same function on the same parameters is the same layer, wherever and whenever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from endoscope.analysis.opfacts import EDGE, FREE, WALL, OpFacts
+
+_DEEPEST = 8  # operations between a parameter and a weight that is made from it
+
+Use = tuple[Hashable, ...]  # function, parameters, and plain arguments if it reads nothing but parameters
+
+
+def share_parameters(facts: OpFacts) -> list[int]:
+    """A layer for each operation whose parameters are used again; a WALL where they are used just once."""
+    states = [FREE if statement is not None else EDGE for statement in facts.statements]
+    uses = _uses(facts) if facts.parameters else {}
+    for use in [use for use, ops in uses.items() if len(ops) == 1]:
+        like = _without_one(use, uses)
+        if like is not None:
+            uses[like] += uses.pop(use)
+    layer = 0
+    for ops in uses.values():
+        for op in ops:
+            states[op] = layer if len(ops) > 1 else WALL
+        layer += len(ops) > 1
+    return states
+
+
+def _uses(facts: OpFacts) -> dict[Use, list[int]]:
+    """Every operation that reads a parameter, or a weight that is made from parameters alone."""
+    uses: dict[Use, list[int]] = {}
+    tokens: dict[int, int] = {node: node for node in facts.parameters}  # what a parameter or weight is known by
+    depths: dict[int, int] = {}  # weight -> operations above it
+    made: dict[Use, int] = {}
+    weights, parents, known = tokens.keys(), facts.parents, depths.keys()
+    for op, node in enumerate(facts.nodes):
+        above = parents[node]
+        if weights.isdisjoint(above) or facts.statements[op] is None:
+            continue
+        if known.isdisjoint(above):
+            used: tuple[Hashable, ...] = tuple([tokens[parent] for parent in above if parent in tokens])
+        else:  # which of its outputs matters: the parts of a split weight are different weights
+            used = tuple([(tokens[p], number) for p, number in facts.reads(op) if p in tokens])
+        use: Use = (facts.types[op], used)
+        if all(parent in tokens or parent in facts.constants for parent in above):
+            use = (*use, facts.signature(op))
+            depth = 1 + max([depths.get(parent, 0) for parent in above])
+            if depth <= _DEEPEST:
+                tokens[node] = made.setdefault(use, -1 - len(made))
+                depths[node] = depth
+        if any(parent in facts.parameters or parent not in depths for parent in above):
+            uses.setdefault(use, []).append(op)
+    return uses
+
+
+def _without_one(use: Use, uses: dict[Use, list[int]]) -> Use | None:
+    """The layer that takes the same parameters but one: a learned first state goes through the same weights."""
+    used = use[1]
+    assert isinstance(used, tuple)
+    for left_out in range(len(used) if len(used) > 1 else 0):
+        like = (use[0], used[:left_out] + used[left_out + 1 :])
+        if like in uses:
+            return like
+    return None

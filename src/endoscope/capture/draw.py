@@ -1,0 +1,149 @@
+"""Draw a trace: check what was asked, simplify the picture, hand it to Graphviz."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from endoscope.analysis.dot import DIRECTIONS, dot_text
+from endoscope.analysis.patterns import nearest
+from endoscope.analysis.picture import ENDS, Picture
+from endoscope.analysis.picture_fold import LARGE
+from endoscope.analysis.picture_fold import fold as fold_repeats
+from endoscope.analysis.picture_roll import roll
+from endoscope.analysis.picture_zoom import absorb, close, inside, zoom
+from endoscope.capture.scene import picture_of, totals_text
+from endoscope.errors import BadArgument, EndoscopeError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from endoscope.capture.result import Trace
+
+FORMATS = ("svg", "png", "pdf", "dot")
+
+
+class DotSource(str):
+    """Text in the DOT language. A notebook shows the picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str | None:
+        if shutil.which("dot") is None:
+            return None  # the notebook shows the text instead
+        return run_dot(self, "svg").decode()
+
+
+def draw(
+    trace: Trace,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    rolled: bool = False,
+    depth: int | None = None,
+    module: str | None = None,
+    direction: str = "up",
+    fold: bool = True,
+) -> DotSource | Path:
+    """Draw to an SVG, PNG, PDF or DOT file, or return the DOT source; see `docs/reference/draw.md`."""
+    _check(depth, direction)
+    format_ = None if path is None else _format(Path(path))
+    picture = simplified(trace, rolled=rolled, depth=depth, module=module, fold=fold)
+    source = DotSource(dot_text(picture, direction))
+    if path is None or format_ is None:
+        return source
+    content = source.encode() if format_ == "dot" else run_dot(source, format_)
+    Path(path).write_bytes(content)
+    return Path(path)
+
+
+def _check(depth: int | None, direction: str) -> None:
+    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
+        raise BadArgument(
+            f"depth={depth!r} cannot be drawn: it says how many levels of modules are open, so it is a whole number "
+            "from 1 (only what the model itself does, its modules closed), or None (everything open)."
+        )
+    if direction not in DIRECTIONS:
+        raise BadArgument(f"direction={direction!r} is none of {', '.join(map(repr, DIRECTIONS))}.")
+
+
+def _format(path: Path) -> str:
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        said = f"{path.name!r} ends in {path.suffix!r}" if path.suffix else f"{path.name!r} has no ending"
+        known = ", ".join(f".{known}" for known in FORMATS)
+        raise BadArgument(f"{said}, which says no format that can be drawn. Use one of {known}.")
+    if not path.parent.is_dir():
+        raise BadArgument(f"The folder {str(path.parent)!r} does not exist; create it before drawing into it.")
+    return ending
+
+
+def simplified(trace: Trace, *, rolled: bool, depth: int | None, module: str | None, fold: bool) -> Picture:
+    """The picture that is drawn in the end."""
+    picture = picture_of(trace)
+    if module:
+        picture = _zoomed(trace, picture, module)
+    picture = absorb(picture)
+    if rolled:
+        picture = roll(picture)
+    if depth is not None:
+        picture = close(picture, depth)
+    everything = len(picture.nodes)
+    if fold:
+        picture = fold_repeats(picture)
+    if len(picture.nodes) < everything:
+        picture = picture.with_fact(f"{everything - len(picture.nodes):,} repeated nodes folded into ×n")
+    if len(picture.nodes) > LARGE:
+        warnings.warn(
+            f"The picture of {trace.name} has {len(picture.nodes):,} nodes, which takes long to lay out and is hard "
+            "to read. Draw less of it: rolled=True, depth=1, module='...'" + ("" if fold else ", fold=True") + ".",
+            stacklevel=4,
+        )
+    return picture
+
+
+def _zoomed(trace: Trace, picture: Picture, module: str) -> Picture:
+    chosen = inside(picture, module)
+    if not chosen:
+        raise BadArgument(_unknown_module(trace, module))
+    part = zoom(picture, module)
+    own = [node for node in part.nodes if node.look not in ENDS]
+    if not own:
+        raise BadArgument(f"The module {module!r} ran, but no operation that can be drawn happened inside it.")
+    weights = {weight.name: weight for node in own for weight in node.weights}
+    facts = totals_text(
+        len(own),
+        sum(n.bytes for n in own),
+        sum(w.count for w in weights.values()),
+        sum(w.bytes for w in weights.values()),
+    )
+    types = {picture.boxes[key].type for key in chosen if picture.boxes[key].address == module.partition(":")[0]}
+    name = f"@{module} ({types.pop()})" if len(types) == 1 else f"@{module}"
+    return replace(part, title=f"{name} in {trace.name}", facts=facts)
+
+
+def _unknown_module(trace: Trace, module: str) -> str:
+    known = [address for address, _ in trace.recorder.calls.addresses.values() if address]
+    if module in known:
+        return f"The module {module!r} never ran in this trace, so there is nothing to draw inside it."
+    near = nearest(module, known)
+    if not near:
+        return f"There is no module {module!r}: {trace.name} has no modules."
+    return f"{trace.name} has no module {module!r}. Nearest: {', '.join(near)}. print(trace) lists all of them."
+
+
+def run_dot(source: str, format_: str) -> bytes:
+    """Let Graphviz lay the picture out."""
+    program = shutil.which("dot")
+    if program is None:
+        raise MissingDependencyError(
+            "Drawing needs the program `dot` of Graphviz, which was not found. Install it with "
+            "`apt-get install graphviz`, `brew install graphviz`, `conda install graphviz` or from graphviz.org, "
+            "or draw to a file that ends in .dot, which needs no program."
+        )
+    done = subprocess.run([program, f"-T{format_}"], input=source.encode(), capture_output=True, check=False)
+    if done.returncode != 0:
+        raise EndoscopeError(f"The program `dot` failed: {done.stderr.decode(errors='replace').strip()[:500]}")
+    return done.stdout
