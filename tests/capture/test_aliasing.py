@@ -168,12 +168,19 @@ def test_a_stranger_over_known_memory(ledger: Ledger) -> None:
     row = base[0]
     made, _ = ledger.new(base), ledger.new(row)
     adopt = ledger.aliasing.adopt
-    assert adopt(base.detach()) == made
-    assert adopt(torch.zeros(3)) is None
+    assert adopt(base.detach()) == (made, True)
+    assert adopt(torch.zeros(3)) == (None, False)
     written = ledger.write(row)
-    assert adopt(base.detach()) == (made, written)
-    assert adopt(base[0].detach()) == written
-    assert adopt(base[2]) is not None
+    assert adopt(base.detach()) == ((made, written), True)
+    assert adopt(base[0].detach()) == (written, True)
+    assert adopt(base[2])[1]
+
+
+def test_a_stranger_of_which_only_a_part_is_known(ledger: Ledger) -> None:
+    base = torch.zeros(3, 4)
+    row = base[0]
+    slot = ledger.new(row)
+    assert ledger.aliasing.adopt(base) == ((slot,), False)
 
 
 def test_dead_tensors_leave_their_writes_behind() -> None:
@@ -194,6 +201,7 @@ def test_a_tensor_that_moved_to_another_storage_is_no_neighbour(ledger: Ledger) 
     ledger.new(base), ledger.new(other)
     ledger.aliasing.index()
     other.data = torch.ones(3)
+    ledger.new(other)
     assert [t is base for _, t in ledger.aliasing.neighbours(base)] == [True]
 
 

@@ -14,7 +14,7 @@ from tests.property.program import build
 from tests.property.samples import KINDS_OF_INPUTS, RULES, RULES_WITH_TURNS, inputs_of_kind, program_for
 
 STEP = st.lists(st.integers(0, 999), min_size=8, max_size=8)
-SLOWLY = settings(max_examples=120, suppress_health_check=list(HealthCheck))
+SLOWLY = settings(max_examples=250, suppress_health_check=list(HealthCheck))
 
 
 def agree(program: Any, **how: Any) -> None:
@@ -30,7 +30,7 @@ def test_small_programs_that_hypothesis_can_shorten(numbers: Sequence[Sequence[i
     agree(program)
 
 
-@pytest.mark.parametrize("hundred", range(3))
+@pytest.mark.parametrize("hundred", range(5))
 def test_programs_and_their_proof(hundred: int) -> None:
     for seed in range(hundred * 100, hundred * 100 + 100):
         agree(program_for(seed))

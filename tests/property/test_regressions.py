@@ -67,6 +67,23 @@ def test_a_write_elsewhere_does_not_spoil_a_tensor_that_two_operations_returned(
     proves(target)
 
 
+def test_memory_with_two_version_counters() -> None:
+    """`.data` shares the memory and counts on its own."""
+
+    def target(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        first, other = y[0], y.data
+        y[1].add_(1)
+        y[1].mul_(2)
+        other[2].add_(1)
+        return first.exp(), y
+
+    trace = endoscope.trace(target, X)
+    assert trace.complete
+    assert torch.equal(trace["getitem_1"].value, X[0] * 2)
+    proves(target)
+
+
 # ---- nothing to see ------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +226,17 @@ def test_the_imaginary_part_of_real_numbers_matters() -> None:
         return y.exp()
 
     assert parents(target, "exp") == ["to", "add"]
+    proves(target)
+
+
+def test_a_conjugate_view_whose_memory_is_overwritten() -> None:
+    def target(x: Tensor) -> Tensor:
+        y = torch.complex(x, x + 1)
+        conjugate = y.conj()
+        y[0].mul_(2)
+        return conjugate.exp()
+
+    assert parents(target, "exp") == ["conj", "mul"]
     proves(target)
 
 

@@ -193,7 +193,8 @@ def _resized(new: int) -> Any:
     def moves(addresses: np.ndarray, old: int) -> np.ndarray:
         if new >= old:
             return addresses[..., :: new // old] if new > old else addresses
-        return (addresses[..., None] + np.arange(0, old, new)).reshape(*addresses.shape[:-1], -1)
+        pieces = addresses[..., None] + np.arange(0, old, new)
+        return pieces.reshape(*addresses.shape[:-1], addresses.shape[-1] * (old // new))
 
     return moves
 

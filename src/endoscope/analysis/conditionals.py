@@ -17,7 +17,7 @@ from types import CodeType
 from endoscope.analysis.asking import Asking, find_asked
 from endoscope.analysis.constructs import NOTHING, UNSETTLED, Branch, Construct, Test, Unlocated, describe
 from endoscope.analysis.steering import Steered, Step, Trail
-from endoscope.analysis.syntax import Span, function_name, open_source, reread
+from endoscope.analysis.syntax import Span, function_name, line_of, open_source, reread
 
 __all__ = [
     "NOTHING",
@@ -67,7 +67,7 @@ def _search(
     code: CodeType, instruction: int, leaving: str, route: tuple[Step, ...] = ()
 ) -> tuple[tuple[Test, ...] | Unlocated, tuple[Step, ...] | None]:
     """What is found in one function; if the value was returned, also what had happened to it until then."""
-    where = (code.co_filename, _line(code, instruction), function_name(code))
+    where = (code.co_filename, line_of(code, instruction), function_name(code))
     asking = _ask(code, instruction, leaving)
     if isinstance(asking, str):
         return Unlocated(asking, *where), None
@@ -88,13 +88,6 @@ def _ask(code: CodeType, instruction: int, leaving: str) -> Asking | str:
         if not isinstance(asking, str) or not reread(code.co_filename):
             break
     return asking
-
-
-def _line(code: CodeType, instruction: int) -> int:
-    for start, stop, line in code.co_lines():
-        if start <= instruction < stop and line is not None:
-            return line
-    return code.co_firstlineno
 
 
 def _negation(asking: Asking) -> list[Steered]:

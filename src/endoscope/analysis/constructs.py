@@ -59,15 +59,24 @@ class Test:
     line: int
     function: str  # qualified name
     construct: Span  # the whole statement or expression; one for all tests of an if-elif chain
+    by_name: bool  # the value was kept in a variable until then
     function_span: Span = field(repr=False)
     calls: tuple[CallText, ...] = field(repr=False)  # all calls written in the function
     route: tuple[Step, ...] = field(repr=False)  # from what was asked to the outcome of the test
 
     __test__ = False  # pytest would collect it
 
-    def leads_to(self, value: Any) -> str:
-        """Name of the branch that runs if the asked part has this value; NOTHING, UNSETTLED."""
-        holds = outcome(self.route, value)
+    @property
+    def repeats(self) -> bool:
+        """One evaluation may ask several values at the same place: `any`, `all`, `in`."""
+        return any(step.repeats for step in self.route)
+
+    def leads_to(self, value: Any, *, exhausted: bool = False) -> str:
+        """Name of the branch that runs if the asked part has this value; NOTHING, UNSETTLED.
+
+        `exhausted` says that it was the last of the values that `any`, `all` or `in` asked.
+        """
+        holds = outcome(self.route, value, exhausted=exhausted)
         return UNSETTLED if holds is None else self.on_true if holds else self.on_false
 
     def branch(self, name: str) -> Branch | None:
@@ -108,6 +117,7 @@ def describe(file: SourceFile, code: CodeType, steered: Steered) -> Test:
         line=span_of(parts.test).line,
         function=function_name(code),
         construct=span_of(parts.whole),
+        by_name=steered.by_name,
         function_span=span_of(function),
         calls=file.calls_in(function),
         route=steered.route,

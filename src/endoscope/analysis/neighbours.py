@@ -10,78 +10,76 @@ graph, where code that was written out twice has to match exactly.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from endoscope.analysis.opfacts import BODY, FREE, WALL, OpFacts
+from endoscope.analysis.reach import children_of
 
-ABOVE, BELOW = "above", "below"
+_FARTHEST = 256  # operations that are looked at to find out whether one depends on another
+
+Gap = tuple[int, int]  # first operation without parameters, and the next one with them
 
 
-def grow(facts: OpFacts, states: list[int], symbols: Sequence[int]) -> None:
+def grow(facts: OpFacts, states: list[int], gaps: Sequence[Gap]) -> None:
     """Put the layers of neighbours into `states`."""
-    parametric = max(states) + 1
-    _grow_in_gaps(states, symbols)
-    free = [op for op, state in enumerate(states) if state == FREE]
+    known = _grow_behind(facts.statements, states, gaps)
+    _grow_before(facts, states, gaps, known)
+    functions = Counter(facts.types)
+    free = [op for op, state in enumerate(states) if state == FREE and functions[facts.types[op]] > 1]
     if free:
-        _Edges(facts, states, parametric, free).grow(free)
+        _Edges(facts, states, free).grow(free)
 
 
-def _grow_in_gaps(states: list[int], symbols: Sequence[int]) -> None:
-    behind: dict[tuple[int, Hashable], list[int]] = {}  # layer, name -> end of the first gap, operations
-    before: dict[tuple[int, Hashable], list[int]] = {}  # layer, name -> operations
-    for layer, ops, end in _gaps(states):
-        for op, name in zip(ops, _names(ops, symbols), strict=True):
-            if layer < 0:
-                before.setdefault((end, name), []).append(op)
-            elif (layer, name) in behind:
-                behind[layer, name].append(op)
+def _grow_behind(statements: Sequence[int], states: list[int], gaps: Sequence[Gap]) -> dict[Hashable, int]:
+    """Layers of what repeats behind a layer; returns them by the layer that comes next, and name."""
+    alike: dict[tuple[int, Sequence[int]], list[Sequence[int]]] = {}  # layer, statements -> operations of each gap
+    for gap in gaps:
+        if gap[0] and states[gap[0] - 1] >= 0:
+            ops = _parts(states, gap)
+            ran = statements[ops.start : ops.stop] if isinstance(ops, range) else [statements[op] for op in ops]
+            alike.setdefault((states[gap[0] - 1], tuple(ran)), []).append(ops)
+    passes: dict[tuple[int, Hashable], int] = {}
+    for (layer, ran), places in alike.items():
+        for name in _names(ran):
+            passes[layer, name] = passes.get((layer, name), 0) + len(places)
+    return _assign(states, alike, passes)
+
+
+def _parts(states: list[int], gap: Gap) -> Sequence[int]:
+    """The operations of a gap, those of a loop once."""
+    inside = states[gap[0] : gap[1]]
+    if TWIN in inside or EDGE in inside:
+        return [op for op, state in enumerate(inside, gap[0]) if state == FREE or state == BODY]
+    return range(*gap)
+
+
+def _assign(
+    states: list[int],
+    alike: Mapping[tuple[int, Sequence[int]], list[Sequence[int]]],
+    passes: Mapping[tuple[int, Hashable], int],
+) -> dict[Hashable, int]:
+    fresh = 1 + max(states)
+    layers: dict[tuple[int, Hashable], int] = {}
+    known: dict[Hashable, int] = {}
+    for (layer, ran), places in alike.items():
+        end = _layer_behind(states, places[0])
+        given = []
+        for name in _names(ran):
+            if passes[layer, name] == 1:
+                given.append(FREE)
+                continue
+            if (layer, name) not in layers:
+                layers[layer, name] = known.setdefault((end, name), fresh) if end >= 0 else fresh
+                fresh += layers[layer, name] == fresh
+            given.append(layers[layer, name])
+        for ops in places:
+            if isinstance(ops, range) and FREE not in given:
+                states[ops.start : ops.stop] = given
             else:
-                behind[layer, name] = [end, op]
-    fresh = max(states) + 1
-    known: dict[tuple[int, Hashable], int] = {}  # end of a gap, name -> layer
-    for (_, name), (end, *ops) in behind.items():
-        if len(ops) == 1:
-            before.setdefault((end, name), []).append(ops[0])
-            continue
-        layer = known.setdefault((end, name), fresh) if end >= 0 else fresh
-        fresh += layer == fresh
-        for op in ops:
-            states[op] = layer
-    for (end, name), ops in before.items():
-        if end >= 0 and ((end, name) in known or len(ops) > 1):
-            layer = known.setdefault((end, name), fresh)
-            fresh += layer == fresh
-            for op in ops:
-                states[op] = layer
-
-
-def _gaps(states: list[int]) -> list[tuple[int, list[int], int]]:
-    """Stretches without parameters, with the layers before and behind them (or WALL)."""
-    gaps: list[tuple[int, list[int], int]] = []
-    layer, ops = WALL, []
-    for op, state in enumerate(states):
-        if state == FREE or state == BODY:
-            ops.append(op)
-        elif state >= WALL:
-            if ops:
-                gaps.append((layer, ops, state))
-                ops = []
-            layer = state
-    if ops:
-        gaps.append((layer, ops, WALL))
-    return gaps
-
-
-def _names(ops: list[int], symbols: Sequence[int]) -> Sequence[Hashable]:
-    """The statement of each operation; when it runs again in the same gap, which time that is."""
-    names = [symbols[op] for op in ops]
-    if len(set(names)) == len(names):
-        return names
-    times: dict[int, int] = {}
-    told: list[Hashable] = []
-    for name in names:
-        times[name] = nth = times.get(name, 0) + 1
-        told.append(name if nth == 1 else (name, nth))
-    return told
+                for op, state in zip(ops, given, strict=True):
+                    states[op] = state if state >= 0 else states[op]
+    return known
 
 
 class _Edges:
@@ -91,32 +89,86 @@ class _Edges:
     with the same plain arguments in the same module.
     """
 
-    def __init__(self, facts: OpFacts, states: list[int], parametric: int, free: Iterable[int]) -> None:
-        self.facts, self.states, self.parametric = facts, states, parametric
+    def __init__(self, facts: OpFacts, states: list[int]) -> None:
+        self.facts, self.states = facts, states
         self.op_of = {node: op for op, node in enumerate(facts.nodes)}
-        self.children = self._children(free)
         self.fresh = max(states) + 1
-        self.met: dict[Hashable, tuple[int, int]] = {}  # layer, side, likeness -> pass, neighbour
-        self.likeness: dict[int, Hashable] = {}
+        self.met: dict[Hashable, tuple[int, int]] = {}  # layer, side, likeness -> pass, its neighbour
+        self.searched: set[tuple[int, bool, str]] = set()  # layer, side, function
 
-    def _children(self, free: Iterable[int]) -> dict[int, list[int]]:
-        nodes, parents = self.facts.nodes, self.facts.parents
-        children: dict[int, list[int]] = {nodes[op]: [] for op in free}
-        for op, node in enumerate(nodes):
-            for parent in parents[node]:
-                if parent in children:
-                    children[parent].append(op)
-        return children
+    @cached_property
+    def children(self) -> list[list[int]]:
+        return children_of(self.facts.parents)
+
+    @cached_property
+    def passes(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for op, state in enumerate(self.states):
+            if state >= 0:
+                found.setdefault(state, []).append(op)
+        return found
 
     def grow(self, free: Iterable[int]) -> None:
         waiting = list(free)
         while waiting:
             op = waiting.pop()
-            if self.states[op] == FREE and self._join(op):
-                waiting += [near for _, near in self._neighbours(op) if self.states[near] == FREE]
+            if self.states[op] == FREE:
+                for new in self._join(op):
+                    waiting += [near for below in (True, False) for near in self._beside(new, below)]
 
-    def _neighbours(self, op: int) -> list[tuple[str, int]]:
-        """Operations beside it, and on which side of them it stands."""
+    def _beside(self, op: int, below: bool) -> list[int]:
         node = self.facts.nodes[op]
-        parents = [self.op_of[parent] for parent in self.facts.parents[node] if parent in self.op_of]
-        return [(BELOW, p) for p in parents] + [(ABOVE, c) for c in self.children.get(node, ())]
+        near = self.children[node] if below else self.facts.parents[node]
+        return [self.op_of[other] for other in near if other in self.op_of]
+
+    def _join(self, op: int) -> list[int]:
+        """Find its like beside another pass; returns the operations that have got a layer."""
+        states = self.states
+        for below in (True, False):
+            for one in self._beside(op, not below):  # it stands below its parents
+                if states[one] < 0:
+                    continue
+                self._search(states[one], below, op)
+                pass_, like = self.met.setdefault((states[one], below, self._likeness(op)), (one, op))
+                if pass_ == one or like == op or not self._apart((op, one), (like, pass_), below):
+                    continue
+                if states[like] == FREE:
+                    states[op] = states[like] = self.fresh
+                    self.passes[self.fresh] = [like, op]
+                    self.fresh += 1
+                    return [op, like]
+                if states[like] >= 0 and all(states[o] != states[like] for o in self._beside(one, below)):
+                    states[op] = states[like]
+                    self.passes[states[op]].append(op)
+                    return [op]
+        return []
+
+    def _apart(self, first: tuple[int, int], second: tuple[int, int], below: bool) -> bool:
+        """Two operations belong to different passes, and not one after the other to the same: `a + b + c`."""
+        (early, early_pass), (late, late_pass) = sorted((first, second))
+        if (early < late_pass) if below else (early_pass < late):
+            return True
+        nodes, parents = self.facts.nodes, self.facts.parents
+        waiting, seen = [nodes[late]], set[int]()
+        while waiting and len(seen) < _FARTHEST:
+            node = waiting.pop()
+            if node == nodes[early]:
+                return False
+            if node > nodes[early] and node not in seen:
+                seen.add(node)
+                waiting += parents[node]
+        return not waiting
+
+    def _search(self, layer: int, below: bool, op: int) -> None:
+        """Note the neighbours of all passes that may be like `op` and have a layer already."""
+        key = (layer, below, self.facts.types[op])
+        if key in self.searched:
+            return
+        self.searched.add(key)
+        for one in self.passes[layer]:
+            for near in self._beside(one, below):
+                if self.states[near] >= 0 and self.facts.types[near] == key[2]:
+                    self.met.setdefault((layer, below, self._likeness(near)), (one, near))
+
+    def _likeness(self, op: int) -> Hashable:
+        return self.facts.signature(op), self.facts.modules(op)[-1:]

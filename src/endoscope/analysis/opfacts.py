@@ -12,6 +12,8 @@ EDGE = -3  # an input or output
 BODY = -4  # part of a loop without parameters, in the first pass
 TWIN = -5  # the same in a later pass
 
+NONE = -1  # the statement of an input or output
+
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
@@ -23,10 +25,11 @@ class OpFacts:
 
     nodes: Sequence[int]  # operation -> its node
     types: Sequence[str]
-    statements: Sequence[Hashable | None]  # function, instruction, innermost module; None for inputs and outputs
+    statements: Sequence[int]  # a number from 0 up for each place in the source, function and module; see `NONE`
     parents: Sequence[tuple[int, ...]]  # node -> nodes it reads, parameters and all
     parameters: Set[int]  # nodes
-    constants: Set[int]  # nodes of buffers and other tensors that were there before
+    buffers: Set[int]  # nodes
+    constants: Set[int]  # nodes of other tensors that were there before
     signature: Callable[[int], Hashable]  # function and plain arguments
     modules: Callable[[int], tuple[Hashable, ...]]  # modules around it, outermost first
     reads: Callable[[int], tuple[tuple[int, int], ...]]  # node and number of the output, for each tensor it reads

@@ -1,10 +1,10 @@
 """Which operations are passes of one layer, by the three conditions of the TorchLens paper.
 
-    OpFacts ─► 1. the same function on the same parameters              (shared_parameters)
-            ─► 3. statements run back to back, without parameters       (repeats.fold, per stretch between these)
-            ─► 2. what repeats beside the passes of 1., outwards        (neighbours.grow)
-            ─► 3. the same sequence written out twice                   (_written_out)
-            ─► loops in time, layers that are only used again           (_loops)
+    OpFacts ─► 1. the same function on the same parameters                  sharing.py
+            ─► 3. statements that run back to back without parameters       repeats.py, stretch by stretch
+            ─► 2. what repeats beside the passes of 1., grown outwards      neighbours.py
+            ─► 3. the same sequence written out twice
+            ─► which of these are loops in time, which are only used again
 
 What makes this reliable is that the place in the source is known: two operations are *the same statement* if the same
 instruction ran the same function in the same module. A loop in time runs the same statements again on what they
@@ -13,74 +13,261 @@ made before. Code that spells a loop out, line by line, is recognised as well, b
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import count
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from endoscope.analysis.flops import COPIES, VIEWS
 from endoscope.analysis.neighbours import grow
-from endoscope.analysis.repeats import Fold, find_runs, fold
+from endoscope.analysis.opfacts import BODY, EDGE, FREE, TWIN, WALL, OpFacts
+from endoscope.analysis.repeats import Fold, Links, find_runs, fold
+from endoscope.analysis.sharing import share_parameters
 
-_DEEPEST_WEIGHT = 8  # operations between a parameter and the weight that is made from it
 _MOVES = frozenset(VIEWS) | frozenset(COPIES)
-
-
-@dataclass(frozen=True, slots=True)
-class OpFacts:
-    """Operations in the order of execution; lists run over operations, functions answer for one of them.
-
-    Nodes are numbered in the order of execution, too; parameters and the like are nodes but no operations. The
-    functions are asked only where it matters, for few operations.
-    """
-
-    nodes: Sequence[int]  # operation -> its node
-    types: Sequence[str]
-    statements: Sequence[Hashable | None]  # function, instruction, innermost module; None for inputs and outputs
-    parents: Sequence[tuple[int, ...]]  # node -> nodes it reads, parameters and all
-    parameters: Set[int]  # nodes
-    constants: Set[int]  # nodes of buffers and other tensors that were there before
-    signature: Callable[[int], Hashable]  # function and plain arguments
-    modules: Callable[[int], tuple[Hashable, ...]]  # modules around it, outermost first
-    reads: Callable[[int], tuple[tuple[int, int], ...]]  # node and number of the output, for each tensor it reads
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
     """Operations that run again on what they made before; numbers are positions in the lists of `OpFacts`."""
 
-    first: int  # the first operation of the first pass
-    body: tuple[int, ...]  # one operation for each layer of the loop, from the first pass that has it
+    first: int  # where it starts
+    body: tuple[int, ...]  # one operation for each layer of a pass
     passes: int  # of the layer that runs most often, each time the loop is entered
     parent: int | None  # the loop around it, as its position in `Recurrence.loops`
-    kind: Literal["parameters", "adjacent"]  # what gave it away: re-used parameters, or back-to-back repeats
+    kind: Literal["parameters", "adjacent"]  # what gave it away: parameters used again, or back-to-back repeats
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
     """What repeats in a run."""
 
-    keys: list[int | None]  # operation -> layer; equal for passes of one layer, None for a layer of one pass
+    keys: list[int | None]  # operation -> layer: equal for passes of one layer, None for a layer of one pass
     loops: tuple[Loop, ...]  # outer before inner
-    reused: frozenset[int]  # layers that run several times without being part of a loop: siamese branches
+    reused: frozenset[int]  # layers that run several times but in no loop, such as siamese branches
 
 
 def find_recurrence(facts: OpFacts) -> Recurrence:
-    layers, walls = shared_parameters(facts)
-    number = defaultdict(count().__next__).__getitem__
-    symbols = [number(statement) for statement in facts.statements]
-    anchored = max(layers, default=-1) >= 0
-    repeats = number(object()) < len(symbols)  # the statements seen so far: fewer than operations
-    if repeats:
-        _soften(walls, symbols, layers)
-    folds = _back_to_back(facts, symbols, layers, walls) if repeats else []
-    twins = {op: twin for one in folds for op, twin in one.twins.items()}
-    if anchored:
-        kept = [op for op in range(len(symbols)) if op not in twins] if twins else range(len(symbols))
-        grow(facts, kept, layers, walls, symbols)
-    written = _written_out(facts, layers, walls, twins, {op for one in folds for op in one.body})
-    for one in written:
-        twins |= one.twins
-    keys = _keys(layers, folds + written, twins)
-    return _with_loops(facts, keys, folds + written, twins)
+    if not facts.nodes:
+        return Recurrence([], (), frozenset())
+    states = share_parameters(facts)
+    parametric = 1 + max(FREE, *states)  # layers below this number have parameters
+    folds: list[Fold] = []
+    if 1 + max(facts.statements) < len(states) - states.count(EDGE):  # some statement runs again
+        facts = _tell_buffers(facts)
+        _soften_walls(states, facts.statements)
+        folds = _back_to_back(facts, states)
+    if parametric:
+        grow(facts, states)
+    folds += _written_out(facts, states)
+    keys = _keys(states, folds)
+    if not parametric and not folds:
+        return Recurrence(keys, (), frozenset())
+    return _tell_loops(facts, states, keys, folds, parametric)
+
+
+def _tell_buffers(facts: OpFacts) -> OpFacts:
+    """A statement that reads one buffer after another is a statement for each of them."""
+    if not facts.buffers:
+        return facts
+    statements = list(facts.statements)
+    known: dict[tuple[int, ...], int] = {}
+    fresh = 1 + max(statements)
+    for op, node in enumerate(facts.nodes):
+        if not facts.buffers.isdisjoint(facts.parents[node]) and statements[op] >= 0:
+            reads = (statements[op], *[parent for parent in facts.parents[node] if parent in facts.buffers])
+            statements[op] = fresh + known.setdefault(reads, len(known))
+    return replace(facts, statements=statements)
+
+
+def _soften_walls(states: list[int], statements: Sequence[int]) -> None:
+    """A statement that mostly works without parameters is no layer with parameters: it got a learned first state."""
+    walls = [op for op, state in enumerate(states) if state == WALL]
+    if walls:
+        runs = Counter(statements)
+        runs.subtract([statements[op] for op, state in enumerate(states) if state >= WALL and state != FREE])
+        for op in walls:
+            if runs[statements[op]] > 0:
+                states[op] = FREE
+
+
+# ---- condition 3 ------------------------------------------------------------------------------------------------
+
+
+def _back_to_back(facts: OpFacts, states: list[int]) -> list[Fold]:
+    """Loops of the source, in stretches between operations with parameters."""
+    folds: list[Fold] = []
+    stretches = _repetitive_stretches(states, facts.statements)
+    links = _read_each_other(facts, states) if stretches else None
+    for start, end in stretches:
+        ops = [op for op in range(start, end) if states[op] == FREE]
+        folds += fold(ops, [facts.statements[op] for op in ops], end, links)
+    for one in folds:
+        for op in one.body:
+            states[op] = BODY
+    for one in folds:
+        for op in one.twins:
+            states[op] = TWIN
+    return folds
+
+
+def _repetitive_stretches(states: list[int], statements: Sequence[int]) -> list[tuple[int, int]]:
+    """Stretches without parameters in which some statement runs more than once."""
+    found: list[tuple[int, int]] = []
+    last = [-1] * (max(statements) + 1)
+    start, repeated = 0, False
+    for op, statement in enumerate(statements):
+        state = states[op]
+        if state == FREE:
+            if last[statement] >= start:
+                repeated = True
+            last[statement] = op
+        elif state != EDGE:
+            if repeated:
+                found.append((start, op))
+                repeated = False
+            start = op + 1
+    if repeated:
+        found.append((start, len(statements)))
+    return found
+
+
+def _written_out(facts: OpFacts, states: list[int]) -> list[Fold]:
+    """Sequences that the source spells out more than once: `x.cos().relu().cos().relu()`.
+
+    Here nothing but their likeness speaks for a loop. So each operation has to work on the result of the one
+    before, with the same plain arguments in the same modules, and one operation twice or the same change of layout
+    twice is not enough.
+    """
+    folds: list[Fold] = []
+    for chain in _chains(facts, states):
+        types = [facts.types[op] for op in chain]
+        if len(set(types)) == len(types) or all(period < 2 for _, period, _ in find_runs(types)):
+            continue
+        likeness = [(facts.signature(op), facts.modules(op)) for op in chain]
+        for start, period, stop in find_runs(likeness):
+            body = chain[start : start + period]
+            if len(set(types[start : start + period]) - _MOVES) < 2 or states[body[0]] != FREE:
+                continue
+            stop -= (stop - start) % period
+            twins = {chain[n]: chain[start + (n - start) % period] for n in range(start + period, stop)}
+            folds.append(Fold(body, (stop - start) // period, twins))
+            for op in chain[start:stop]:
+                states[op] = TWIN if op in twins else BODY
+    return folds
+
+
+def _chains(facts: OpFacts, states: list[int]) -> list[list[int]]:
+    """Four or more operations without a layer, each on the result of the one before."""
+    chains: list[list[int]] = []
+    chain: list[int] = []
+    for op, (node, state) in enumerate(zip(facts.nodes, states, strict=True)):
+        if state == FREE and chain and facts.nodes[chain[-1]] in facts.parents[node]:
+            chain.append(op)
+            continue
+        if len(chain) >= 4:
+            chains.append(chain)
+        chain = [op] if state == FREE else []
+    if len(chain) >= 4:
+        chains.append(chain)
+    return chains
+
+
+# ---- what depends on what ---------------------------------------------------------------------------------------
+
+
+def _read_each_other(facts: OpFacts, states: list[int]) -> Links:
+    """Does a pass read what the pass before made, in the same modules?"""
+    sources = {facts.nodes[op] for op, state in enumerate(states) if state == EDGE}
+    sources |= facts.parameters | facts.buffers | facts.constants
+    nodes, parents, modules = facts.nodes, facts.parents, facts.modules
+
+    def linked(before: int, start: int, end: int) -> bool:
+        low, high = nodes[before], nodes[start]
+        return modules(before) == modules(start) and any(
+            low <= parent < high and parent not in sources
+            for op in range(start, end)
+            for parent in parents[nodes[op]]
+        )
+
+    return lambda starts: [linked(*three) for three in zip(starts, starts[1:], starts[2:], strict=False)]
+
+
+def _depend_on_each_other(facts: OpFacts, members: Set[int]) -> Links:
+    """Does a pass depend on the pass before, directly or through operations that belong to no layer?"""
+    nodes, parents = facts.nodes, facts.parents
+
+    def links(starts: Sequence[int]) -> list[bool]:
+        found = [False] * (len(starts) - 2)
+        carried: dict[int, int] = {}  # node -> the latest pass that it depends on
+        for number, (start, end) in enumerate(zip(starts, starts[1:], strict=False)):
+            for node in nodes[start:end]:
+                latest = max([carried[parent] for parent in parents[node] if parent in carried], default=-1)
+                if node in members:
+                    if number and latest == number - 1:
+                        found[number - 1] = True
+                    latest = number
+                if latest >= 0:
+                    carried[node] = latest
+        return found
+
+    return links
+
+
+# ---- the result -------------------------------------------------------------------------------------------------
+
+
+def _keys(states: list[int], folds: list[Fold]) -> list[int | None]:
+    """Layers of all operations; a loop that belongs to no layer yet makes one of each of its parts."""
+    fresh = 1 + max(FREE, *states)
+    keys: list[int | None] = [state if state >= 0 else None for state in states]
+    for one in reversed(folds):  # outer loops first: their parts stand for those of inner loops
+        for op in one.body:
+            if keys[op] is None:
+                keys[op] = fresh
+                fresh += 1
+        for op, twin in one.twins.items():
+            keys[op] = keys[twin]
+    return keys
+
+
+def _tell_loops(facts: OpFacts, states: list[int], keys: list[int | None], folds: list[Fold], own: int) -> Recurrence:
+    """Loops through parameters are looked for here, among all that runs again; layers below `own` have them."""
+    once = [op for op, state in enumerate(states) if state != TWIN]  # each part of an inner loop once
+    passes = Counter([keys[op] for op in once])
+    again = [op for op in once if keys[op] is not None and passes[keys[op]] > 1]
+    members = {facts.nodes[op] for op in again}
+    layers = [key for key in map(keys.__getitem__, again) if key is not None]
+    folds = folds + fold(again, layers, len(keys), _depend_on_each_other(facts, members))
+    bodies: dict[tuple[int | None, ...], Fold] = {}
+    for one in folds:
+        body = tuple([keys[op] for op in one.body])
+        if body not in bodies or bodies[body].passes < one.passes:
+            bodies[body] = one
+    looped = {key for body in bodies for key in body}
+    reused = frozenset([key for key in set(layers) if key not in looped])
+    return Recurrence(keys, _nested(bodies, own), reused)
+
+
+def _nested(bodies: dict[tuple[int | None, ...], Fold], own: int) -> tuple[Loop, ...]:
+    """Loops in the order of their first operation; `bodies` come from the inside out."""
+    around: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
+    innermost: dict[int | None, tuple[int | None, ...]] = {}  # layer -> largest loop so far that contains it
+    for body in bodies:
+        for inner in {innermost[key] for key in body if key in innermost}:
+            if set(inner) <= set(body):
+                around.setdefault(inner, body)
+        innermost |= dict.fromkeys(body, body)
+    starts = {body: min(*one.body, *one.twins) for body, one in bodies.items()}
+    order = sorted(bodies, key=lambda body: (starts[body], -len(body)))
+    number = {body: n for n, body in enumerate(order)}
+    return tuple(
+        Loop(
+            first=starts[body],
+            body=tuple(bodies[body].body),
+            passes=bodies[body].passes,
+            parent=number[around[body]] if body in around else None,
+            kind="parameters" if any(key is not None and key < own for key in body) else "adjacent",
+        )
+        for body in order
+    )

@@ -11,7 +11,7 @@ length has not found stays unfolded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 Links = Callable[[Sequence[int]], list[bool]]

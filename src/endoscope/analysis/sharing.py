@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from endoscope.analysis.flops import ELEMENTWISE
 from endoscope.analysis.opfacts import EDGE, FREE, WALL, OpFacts
 
 _DEEPEST = 8  # operations between a parameter and a weight that is made from it
+_ELEMENTWISE = frozenset(ELEMENTWISE)  # adding something that was learned does not make a layer with parameters
 
 Use = tuple[Hashable, ...]  # function, parameters, and plain arguments if it reads nothing but parameters
 
 
 def share_parameters(facts: OpFacts) -> list[int]:
     """A layer for each operation whose parameters are used again; a WALL where they are used just once."""
-    states = [FREE if statement is not None else EDGE for statement in facts.statements]
+    states = [FREE if statement >= 0 else EDGE for statement in facts.statements]
     uses = _uses(facts) if facts.parameters else {}
     for use in [use for use, ops in uses.items() if len(ops) == 1]:
         like = _without_one(use, uses)
@@ -34,22 +36,26 @@ def _uses(facts: OpFacts) -> dict[Use, list[int]]:
     depths: dict[int, int] = {}  # weight -> operations above it
     made: dict[Use, int] = {}
     weights, parents, known = tokens.keys(), facts.parents, depths.keys()
+    fixed = facts.buffers | facts.constants
     for op, node in enumerate(facts.nodes):
         above = parents[node]
-        if weights.isdisjoint(above) or facts.statements[op] is None:
+        if weights.isdisjoint(above) or facts.statements[op] < 0:
             continue
         if known.isdisjoint(above):
             used: tuple[Hashable, ...] = tuple([tokens[parent] for parent in above if parent in tokens])
         else:  # which of its outputs matters: the parts of a split weight are different weights
             used = tuple([(tokens[p], number) for p, number in facts.reads(op) if p in tokens])
+            used += facts.modules(op)[-1:]  # a weight that is handed around is used by a layer of each module
         use: Use = (facts.types[op], used)
-        if all(parent in tokens or parent in facts.constants for parent in above):
+        pure = all(parent in tokens or parent in fixed for parent in above)
+        if pure:
             use = (*use, facts.signature(op))
             depth = 1 + max([depths.get(parent, 0) for parent in above])
             if depth <= _DEEPEST:
                 tokens[node] = made.setdefault(use, -1 - len(made))
                 depths[node] = depth
-        if any(parent in facts.parameters or parent not in depths for parent in above):
+        direct = not facts.parameters.isdisjoint(above)
+        if direct or (facts.types[op] not in _ELEMENTWISE and not pure):
             uses.setdefault(use, []).append(op)
     return uses
 

@@ -34,13 +34,17 @@ class Step:
     last: bool = True  # of `and` and `or`: no operand follows
     compare: Any = None  # function of the value and `other`
     other: Any = None
+    repeats: bool = False  # of `any`, `all` and `in`: the same place asks one value after the other
 
 
 OPAQUE = Step("opaque")
 
 
-def outcome(route: tuple[Step, ...], value: Any) -> bool | None:
-    """Whether a test holds, given one value that goes into it; None if that value alone does not decide."""
+def outcome(route: tuple[Step, ...], value: Any, *, exhausted: bool = False) -> bool | None:
+    """Whether a test holds, given one value that goes into it; None if that value alone does not decide.
+
+    `exhausted` says that of the values which are asked one after the other this was the last.
+    """
     if not isinstance(value, (bool, int, float)):
         return None
     for step in route:
@@ -48,7 +52,9 @@ def outcome(route: tuple[Step, ...], value: Any) -> bool | None:
             value = not value
         elif step.verb == "compare":
             value = step.compare(value, step.other)
-        elif step.verb == "opaque" or (bool(value) is (step.verb == "and") and not step.last):
+        elif step.verb == "opaque":
+            return None
+        elif not (step.last or (step.repeats and exhausted)) and bool(value) is (step.verb == "and"):
             return None
     return bool(value)
 
@@ -60,8 +66,11 @@ class Steered:
     by: ast.AST  # If, While, For, IfExp, Assert, comprehension, match_case, Match, BoolOp, Compare
     asked: ast.expr  # the part of the test through which the value comes in
     route: tuple[Step, ...]
-    operand: int = 0  # of BoolOp and Compare: which operand; of a comprehension: which `if`, -1 for its source
+    operand: int = (
+        0  # of BoolOp and Compare: which operand; of a comprehension: which `if`, -1 for its source
+    )
     compared: int = -1  # where `asked` is a chain of comparisons: which of them
+    by_name: bool = False  # the value was kept under a name until then
 
 
 class Trail:
@@ -115,7 +124,7 @@ class Trail:
                 return
             node = parent
         if operand is not None:
-            self._find(Steered(parent, asked, _with_pattern(parent, field, route), operand))
+            self._find(Steered(parent, asked, _with_pattern(parent, field, route), operand, -1, by_name))
         elif short is not None:
             self._find(short)
         for expression, so_far in named:

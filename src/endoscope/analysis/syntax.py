@@ -13,14 +13,13 @@ import ast
 import functools
 import linecache
 from collections import OrderedDict
-from itertools import islice
 from types import CodeType
 from typing import NamedTuple
 
 #: Comprehensions are written inside a function and run there; some versions of Python give them a code object.
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
-_FILES_KEPT = 64
+_FILES_KEPT, _CODES_KEPT = 64, 256
 
 
 class Span(NamedTuple):
@@ -155,12 +154,39 @@ def function_name(code: CodeType) -> str:
     return _without_comprehensions(code.co_qualname)
 
 
-def place(code: CodeType, instruction: int) -> Span | None:
-    """Where an instruction comes from; None where the interpreter does not know."""
-    if instruction < 0:
-        return None
-    found = next(islice(code.co_positions(), instruction // 2, None), None)
-    return as_span(found) if found is not None else None
+class Bytecode:
+    """What one code object says about its instructions."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code  # held, so that its id stays its own
+        self.raw = code.co_code
+        positions = list(code.co_positions())
+        self.spans = [as_span(position) for position in positions]
+        self.lines = [position[0] for position in positions]
+        self.names = frozenset((*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars))
+
+    def span(self, instruction: int) -> Span | None:
+        """Where an instruction comes from; None where the interpreter does not know."""
+        return self.spans[instruction // 2] if 0 <= instruction // 2 < len(self.spans) else None
+
+
+_bytecode: OrderedDict[int, Bytecode] = OrderedDict()
+
+
+def bytecode(code: CodeType) -> Bytecode:
+    """Kept for the last code objects. By id, for code of different files can be equal."""
+    known = _bytecode.get(id(code))
+    if known is None:
+        known = _bytecode[id(code)] = Bytecode(code)
+        if len(_bytecode) > _CODES_KEPT:
+            _bytecode.popitem(last=False)
+    return known
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    lines = bytecode(code).lines
+    known = lines[instruction // 2] if 0 <= instruction // 2 < len(lines) else None
+    return known or code.co_firstlineno
 
 
 def as_span(position: tuple[int | None, int | None, int | None, int | None]) -> Span | None:

@@ -66,7 +66,7 @@ class Aliasing:
         self._indexed = 0
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._homes: dict[int, int] = {}  # id of tensor -> storage
-        self._versions: dict[int, int] = {}  # storage -> version counter after the last heard write
+        self._versions: dict[int, set[int]] = {}  # storage -> where heard writes left its version counters
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
 
     def _dereference(self, reference: Any) -> Any:
@@ -126,13 +126,21 @@ class Aliasing:
                     copy(member.uncopied, other)
                     member.uncopied = []
 
+    def let_go(self, tensor: torch.Tensor) -> list[int]:
+        """Slots whose value is still read from `tensor`; the caller takes care of them from here on."""
+        for member, other in self._members(tensor):
+            if other is tensor:
+                slots, member.uncopied = member.uncopied, []
+                return slots
+        return []
+
     def after_write(self, tensor: torch.Tensor, slot: int) -> None:
         """`tensor` holds the result of `slot` now; whoever shares its memory sees it."""
         self.readers.pop(id(tensor), None)
         key = storage_key(tensor)
         if key is None:
             return
-        self._versions[key] = version_of(tensor)
+        self._versions.setdefault(key, set()).add(version_of(tensor))
         written = region_of(tensor)
         for member, other in self._members(tensor, written):
             if other is tensor or member.region is None or not overlaps(member.region, written):
@@ -150,13 +158,13 @@ class Aliasing:
         Tensors on one storage share the counter, so a write beside this tensor moves it as well.
         """
         now = version_of(tensor)
-        return now == version or (bool(self._versions) and now == self._versions.get(storage_key(tensor) or 0))
+        return now == version or (bool(self._versions) and now in self._versions.get(storage_key(tensor) or 0, ()))
 
     def renew(self, tensor: torch.Tensor) -> None:
         """The counter moved for a reason that is known."""
         key = storage_key(tensor)
         if key is not None:
-            self._versions[key] = version_of(tensor)
+            self._versions.setdefault(key, set()).add(version_of(tensor))
 
     def narrow(self, tensor: torch.Tensor, read: Read, results: list[torch.Tensor]) -> Read:
         """What an operation saw of `tensor` if all that it returned are views of it."""
@@ -168,25 +176,39 @@ class Aliasing:
         slots = {slot for part in parts for slot in ([part] if isinstance(part, int) else part)}
         return note.base if slots == {note.base} else tuple(sorted(slots))
 
-    def adopt(self, stranger: torch.Tensor) -> Read | None:
-        """What is seen through a tensor that nobody announced but whose memory is known; None if it is not."""
+    def adopt(self, stranger: torch.Tensor) -> tuple[Read | None, bool]:
+        """What is seen through a tensor that nobody announced but whose memory is known, and whether that is all."""
         family = sorted(self.neighbours(stranger), key=lambda member: member[0])
         if not family or storage_key(stranger) is None:
-            return None
+            return None, False
         region = region_of(stranger)
-        twins = [(slot, t) for slot, t in family if t.shape == stranger.shape and t.stride() == stranger.stride()
-                 and t.dtype == stranger.dtype and region_of(t) == region]  # fmt: skip
+        twins = [(slot, t) for slot, t in family if region_of(t) == region and _same_layout(t, stranger)]
         if twins:
             slot, twin = twins[-1]
             note = self.readers.get(id(twin))
-            return note.read() if note else slot
-        seen = [i for i in visible(region, [region_of(t) for _, t in family]) if i >= 0]
-        if not seen:
-            return None
-        slots: list[int] = []
+            return (note.read() if note else slot), True
+        seen = visible(region, [region_of(t) for _, t in family])
+        slots: set[int] = set()
         for index in seen:
-            slot, tensor = family[index]
-            note = self.readers.get(id(tensor))
-            read = note.read() if note else slot
-            slots.extend([read] if isinstance(read, int) else read)
-        return tuple(sorted(set(slots)))
+            if index >= 0:
+                slot, tensor = family[index]
+                note = self.readers.get(id(tensor))
+                read = note.read_part(region) if note else slot
+                slots.update([read] if isinstance(read, int) else read)
+        return (tuple(sorted(slots)) if slots else None), -1 not in seen
+
+    def overlay(self, tensor: torch.Tensor, base: int, slots: tuple[int, ...]) -> Read:
+        """`tensor` is new in `base`, but parts of its memory were known before as these slots."""
+        note = self.readers[id(tensor)] = Overwritten(base, region_of(tensor))
+        for slot in slots:
+            other = self._dereference(self._objects[slot])
+            if other is not None:
+                note.slots.append(slot)
+                note.regions.append(region_of(other))
+        return note.read()
+
+
+def _same_layout(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.is_nested or b.is_nested:
+        return False
+    return a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()

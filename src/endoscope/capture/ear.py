@@ -94,7 +94,7 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
             call = (func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti)
             return after_call(call, out)
         if readers:
-            narrow(args, reads, [out])
+            narrow(args, kwargs, reads, [out])
             readers.pop(id(out), None)
         slot = len(objects)
         ids[id(out)] = slot

@@ -39,6 +39,7 @@ class FunctionFacts:
     random: bool = False  # it draws from a random number generator
     replayable: bool = True  # calling it again on the same values gives the same result
     opaque: bool = False  # its body could not be heard
+    reshapes: bool = False  # in place, but only the shape: no memory is written
     uncounted: bool = False  # it overwrites running statistics without moving their version counters
     moves: bool = False  # its result may lie on another device than its arguments
 
@@ -72,9 +73,12 @@ CONTROL = frozenset("__bool__ is_nonzero equal allclose __contains__".split())
 
 #: In-place calls that never look at what they overwrite.
 OVERWRITERS = frozenset(
-    """copy_ zero_ fill_ normal_ uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ set_
+    """copy_ zero_ fill_ bernoulli_ normal_ uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ set_
     """.split()
 )
+
+#: In-place calls that only change the shape of the tensor.
+RESHAPING = frozenset("t_ transpose_ swapdims_ swapaxes_ squeeze_ unsqueeze_".split())
 
 #: Hidden side effects: position and name of arguments that are updated when `training` (or its like) is true.
 RUNNING_STATISTICS = {
@@ -188,6 +192,7 @@ def _describe_named(name: str) -> FunctionFacts:
             Role.WRITE,
             _first_argument,
             overwrites=name in OVERWRITERS,
+            reshapes=name in RESHAPING,
             random=random,
             replayable=replayable,
         )

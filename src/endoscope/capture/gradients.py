@@ -26,8 +26,11 @@ class Gradients:
         if not tensor.requires_grad:
             return
         store = partial(_store, self._of_slot, self._passes, slot)
-        if tensor.grad_fn is not None:
-            tensor.register_hook(store)
+        try:
+            if tensor.grad_fn is not None:
+                tensor.register_hook(store)
+                return
+        except RuntimeError:  # a view whose base was overwritten: autograd has given it up
             return
         with torch.enable_grad():
             node = tensor.view_as(tensor).grad_fn

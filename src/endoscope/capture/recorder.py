@@ -31,7 +31,7 @@ from endoscope.capture.ear import autocast_settings, make_ear, same, without_ten
 from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.functions import CONTROL, KNOWN, SHARING, UNINITIALISED, FunctionFacts, Role, describe
 from endoscope.capture.leaves import ATOMS, argument_tensors, map_arguments, named_leaves
-from endoscope.capture.records import SOURCE, Departure, Meta, Source, meta_of
+from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_of, meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
 from endoscope.capture.source import source_line, user_position
@@ -119,15 +119,16 @@ class Recorder(TorchFunctionMode):
             return self._open(func, facts, args, kwargs)
         if facts.role == Role.LEAVE:
             return self._leave(func, facts, args, kwargs)
+        if facts.reshapes:
+            return self._reshape(func, facts, args, kwargs)
         if facts.role == Role.COPY:
             return self._deepcopy(func, facts, args, kwargs)
         position = user_position()
         written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
-        overwrites = facts.overwrites
         if kwargs.get("out") is not None:
-            written, overwrites = [], True
+            written = []
             argument_tensors(kwargs["out"], written)
-        reads = self.reads_of(args, kwargs, written if overwrites else ())
+        reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
         self.before_call(written, facts, kwargs.get("generator"))
         statistics = [args[i] for i in (3, 4) if facts.uncounted and i < len(args) and isinstance(args[i], Tensor)]
         for tensor in statistics:
@@ -143,6 +144,7 @@ class Recorder(TorchFunctionMode):
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         """Save what the call will destroy or advance."""
         if written:
+            self._look_for_unheard_writes(written)
             self.aliasing.before_write(written, self._copy)
         if facts.random and self.full:
             state = torch.get_rng_state() if generator is None else generator.get_state()
@@ -159,7 +161,7 @@ class Recorder(TorchFunctionMode):
         if not found:
             found, rest = rest, []  # `x[0] = 1` returns nothing: what it changed is its result
         if not written:
-            self.narrow(args, reads, found)
+            self.narrow(args, kwargs, reads, found)
         node, slot = len(self.nodes), len(self.objects)
         tensors = [*found, *rest]
         for tensor in tensors:
@@ -191,6 +193,17 @@ class Recorder(TorchFunctionMode):
         for read in reads:
             self.departures.append(Departure(facts.name, read, *position, self.calls.current, control))
         return out
+
+    def _reshape(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+        """`x.t_()` writes no memory, but the tensor is not what it was."""
+        reads = self.reads_of(args, kwargs)
+        before = self._keep_old_shape(args[0])
+        started = perf_counter_ns()
+        out = func(*args, **kwargs)
+        ended = perf_counter_ns()
+        self.renew_versions(out)
+        call = (func, facts, (before, *args[1:]), kwargs, reads, started, ended, *user_position())
+        return self.after_call(call, out)
 
     def _deepcopy(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         """`copy.deepcopy(x)`: the other argument is Python's table of copies, not an operand."""
@@ -278,6 +291,31 @@ class Recorder(TorchFunctionMode):
         if slot is not None and (self.full or self.objects[slot]() is tensor):
             self._copy([slot] if slot not in self.kept or slot in self.kept_versions else [], tensor)
 
+    def _keep_old_shape(self, tensor: Tensor) -> Tensor:
+        """Slots of a tensor that is about to change its shape in place go on with a view that does not."""
+        self._copy(self.aliasing.let_go(tensor), tensor)
+        with torch.no_grad():
+            view = tensor.detach()
+        if self.full:
+            self.objects[:] = [view if other is tensor else other for other in self.objects]
+            for number, node in enumerate(self.nodes):
+                given: list[Tensor] = []
+                argument_tensors(node[2], given)
+                argument_tensors(node[3], given)
+                if any(argument is tensor for argument in given):
+                    args, kwargs = (map_arguments(a, lambda t: view if t is tensor else t) for a in node[2:4])
+                    self.nodes[number] = (*node[:2], args, kwargs, *node[4:])
+        return view
+
+    def _look_for_unheard_writes(self, written: list[Tensor]) -> None:
+        """The coming write will move the version counter: look now whether it was moved by somebody else."""
+        for tensor in written if self.full else ():
+            slot = self.ids.get(id(tensor))
+            version = self.versions[slot] if slot is not None else -1
+            if version >= 0 and not self.aliasing.explains(tensor, version):
+                self.stale.update(s for s, _ in self.aliasing.neighbours(tensor) if s not in self.kept)
+                self.notice("overwritten", "a tensor was overwritten by code that could not be heard")
+
     def renew_versions(self, value: Any) -> None:
         """Counters of these tensors were moved by something that is known and changed no value."""
         found: list[Tensor] = []
@@ -287,24 +325,29 @@ class Recorder(TorchFunctionMode):
 
     # ---- who is this tensor? ---------------------------------------------------------------------
 
-    def reads_of(self, args: Any, kwargs: Any, only_memory: Any = ()) -> list[Read]:
-        found: list[Tensor] = []
-        argument_tensors(args, found)
-        argument_tensors(kwargs, found)
-        waiting = [id(t) for t in only_memory]
+    def reads_of(self, args: Any, kwargs: Any, overwritten: Any = ()) -> list[Read]:
+        """One read per tensor argument; -1 for the memory behind `out=` and for what is overwritten unread."""
+        waiting = [id(t) for t in overwritten]
         reads: list[Read] = []
-        for tensor in found:
-            if id(tensor) in waiting:  # once: in `x.copy_(x)` the second x is read
-                waiting.remove(id(tensor))
-                reads.append(-1)
-            else:
-                reads.append(self.read(tensor))
+        for key, value in (("", args), *(kwargs or {}).items()):
+            found: list[Tensor] = []
+            argument_tensors(value, found)
+            for tensor in found:
+                if key == "out":
+                    reads.append(-1)
+                elif id(tensor) in waiting:  # once: in `x.copy_(x)` the second x is read
+                    waiting.remove(id(tensor))
+                    reads.append(-1)
+                else:
+                    reads.append(self.read(tensor))
         return reads
 
-    def narrow(self, args: Any, reads: list[Read], results: list[Tensor]) -> None:
+    def narrow(self, args: Any, kwargs: Any, reads: list[Read], results: list[Tensor]) -> None:
         """A view of a tensor that was overwritten in part depends only on what was written in its own part."""
-        if args and args[0].__class__ in _PLAIN and reads and reads[0].__class__ is tuple:
-            reads[0] = self.aliasing.narrow(args[0], reads[0], results)
+        if reads and reads[0].__class__ is tuple:
+            first = args[0] if args else next(iter((kwargs or {}).values()), None)
+            if first.__class__ in _PLAIN:
+                reads[0] = self.aliasing.narrow(first, reads[0], results)
 
     def knows(self, tensor: Tensor) -> bool:
         slot = self.ids.get(id(tensor))
@@ -326,15 +369,18 @@ class Recorder(TorchFunctionMode):
             return self.add_source(named[0], named[1], tensor)
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             return self.read(torch._C._functorch.get_unwrapped(tensor))
-        adopted = self.aliasing.adopt(tensor)
-        if adopted is not None:
+        adopted, whole = self.aliasing.adopt(tensor)
+        if adopted is not None and whole:
             return adopted  # another Python object over memory that is known
         if isinstance(tensor, Parameter):
             return self.add_source(Kind.PARAMETER, self.calls.name_for(tensor), tensor)
         inside = self.inside_target or self.target is None
         slot = self.add_source(self.stranger_kind if inside else Kind.INPUT, "", tensor)
-        if tensor.grad_fn is not None and inside:
-            self.strangers.append((self.slot_node[slot], type(tensor.grad_fn).__name__))
+        if adopted is not None:
+            return self.aliasing.overlay(tensor, slot, slots_of(adopted))
+        grad_fn = grad_fn_of(tensor)
+        if grad_fn is not None and inside:
+            self.strangers.append((self.slot_node[slot], type(grad_fn).__name__))
         return slot
 
     # ---- tensors that no operation makes ---------------------------------------------------------

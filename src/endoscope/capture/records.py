@@ -88,8 +88,16 @@ def slots_of(read: Read) -> tuple[int, ...]:
     return read
 
 
+def grad_fn_of(tensor: Tensor) -> Any:
+    """The backward function; None where torch refuses to name it (a view whose base was overwritten)."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
 def meta_of(tensor: Tensor) -> Meta:
-    grad_fn = tensor.grad_fn
+    grad_fn = grad_fn_of(tensor)
     name = type(grad_fn).__name__ if grad_fn is not None else None
     if is_uninitialised(tensor):
         return Meta(torch.Size([0]), tensor.dtype, tensor.device, tensor.requires_grad, None)

@@ -99,7 +99,7 @@ def _whole_storage(tensor: torch.Tensor) -> Region:
 
 def overlaps(a: Region, b: Region) -> bool:
     """True if a byte belongs to both (exact up to a size, then the safe answer)."""
-    if a.start >= b.stop or b.start >= a.stop:
+    if a.empty or b.empty or a.start >= b.stop or b.start >= a.stop:
         return False
     if a.dense and b.dense:
         return True
@@ -114,6 +114,8 @@ def visible(region: Region, writes: Sequence[Region]) -> list[int]:
 
     -1 stands for bytes that none of the writes touched.
     """
+    if region.empty:
+        return [-1]
     seen: list[int] = []
     for index in range(len(writes) - 1, -1, -1):
         write = writes[index]

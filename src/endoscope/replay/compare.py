@@ -7,8 +7,16 @@ from typing import Any
 
 import torch
 
-#: A second run may use another instruction order (threads, alignment); more than this is a difference.
-UNITS_OF_LAST_PLACE = 16
+#: A second run may use another instruction order (threads, alignment); more than this many units of the last place,
+#: relative to the largest value, is a difference. By size of the type in bytes; coarser types round the same way.
+UNITS_OF_LAST_PLACE = {1: 0, 2: 2}
+UNITS_OTHERWISE = 16
+
+
+def tolerance(dtype: torch.dtype) -> float:
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return 0.0
+    return UNITS_OF_LAST_PLACE.get(dtype.itemsize, UNITS_OTHERWISE) * torch.finfo(dtype).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +61,15 @@ def difference(expected: torch.Tensor, found: torch.Tensor) -> tuple[Difference 
         return Difference(f"kept shape {_shape(expected)}, replayed shape {_shape(found)}"), float("inf")
     if expected.dtype != found.dtype:
         return Difference(f"kept dtype {expected.dtype}, replayed dtype {found.dtype}"), float("inf")
-    a, b = plain(expected), plain(found)
+    a, b = _wide(plain(expected, bits=False)), _wide(plain(found, bits=False))
     if a.shape != b.shape:
         return Difference("kept and replayed values differ in their inner structure"), float("inf")
-    unequal = ~torch.isclose(_wide(a), _wide(b), rtol=0.0, atol=0.0, equal_nan=True)
-    deviation = _deviation(a, b)
-    if a.is_floating_point() or a.is_complex():
-        limit = UNITS_OF_LAST_PLACE * torch.finfo(a.dtype).eps
-        if deviation <= limit:
-            return None, deviation
-    index = tuple(int(i) for i in unequal.nonzero()[0])
+    deviations, scale = _deviations(a, b)
+    deviation = float(deviations.max()) / scale
+    limit = tolerance(expected.dtype)
+    if deviation <= limit:
+        return None, deviation
+    index = tuple(int(i) for i in (deviations > limit * scale).nonzero()[0])
     return Difference("kept and replayed values differ", index, a[index].item(), b[index].item()), deviation
 
 
@@ -71,12 +78,12 @@ def _shape(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tuple(tuple(part.shape) for part in tensor.unbind()) if tensor.is_nested else tuple(tensor.shape)
 
 
-def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """A dense, ordinary tensor with the same numbers."""
+def plain(tensor: torch.Tensor, bits: bool = True) -> torch.Tensor:
+    """A dense, ordinary tensor with the same numbers; the bits of types that torch cannot compare."""
     tensor = tensor.detach()
     if tensor.is_quantized:
         return tensor.int_repr()
-    if tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
+    if bits and tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
         return tensor.view(torch.uint8)  # fp8 cannot be compared, its bits can
     if tensor.is_nested:
         parts = [part.reshape(-1) for part in tensor.unbind()]
@@ -99,14 +106,13 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def _deviation(a: torch.Tensor, b: torch.Tensor) -> float:
+def _deviations(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Absolute difference per element (infinite where only one is finite), and the largest finite magnitude."""
     wide = torch.complex128 if a.is_complex() else torch.float64
     x, y = a.to(wide), b.to(wide)
-    finite = torch.isfinite(x) & torch.isfinite(y)
     agree = torch.isclose(x, y, rtol=0.0, atol=0.0, equal_nan=True)
-    if bool((~finite & ~agree).any()):
-        return float("inf")
-    if not bool(finite.any()):
-        return 0.0
-    scale = max(float(x[finite].abs().max()), 1e-300)
-    return float((x - y)[finite].abs().max()) / scale
+    finite = torch.isfinite(x) & torch.isfinite(y)
+    apart = torch.where(finite, (x - y).abs(), torch.full_like(x.abs(), float("inf")))
+    apart = torch.where(agree, torch.zeros_like(apart), apart)
+    scale = float(x.abs()[finite].max()) if bool(finite.any()) else 1.0
+    return apart, max(scale, 1e-300)

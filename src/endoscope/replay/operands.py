@@ -48,7 +48,9 @@ def _arguments(op: Op, change: Change | None) -> tuple[Any, Any, list[torch.Tens
         if not reads:
             raise MissingParent
         read = reads.pop(0)
-        value = _value_seen(values, read, tensor, change)
+        if facts.type == "as_strided" and isinstance(read, int):
+            read = (read,)  # it counts in the storage, so the value must lie where it lay
+        value = value_seen(values, read, tensor, change)
         return _copy(value) if fresh else value
 
     args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
@@ -66,7 +68,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().clone()
 
 
-def _value_seen(values: Any, read: Any, tensor: torch.Tensor, change: Change | None) -> torch.Tensor:
+def value_seen(values: Any, read: Any, tensor: torch.Tensor, change: Change | None) -> torch.Tensor:
     """What an argument held: one kept value, or several laid over each other in one piece of memory."""
     if isinstance(read, int):
         if read < 0:  # only its memory is used: whatever stands in it must not matter
@@ -92,14 +94,18 @@ def compose(values: Any, slots: Any, like: torch.Tensor, change: Change | None) 
             value = values.tensor(slot).detach()
             if change:
                 value = change(slot, value)
-            _placed(memory, unwrapped(objects[slot])).copy_(value)
+            place = _placed(memory, unwrapped(objects[slot]))
+            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in place.stride())
+            place[once].copy_(value[once])  # an expanded tensor has one place for many elements
         return _placed(memory, like)
 
 
 def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
     view = torch.empty(0, dtype=like.dtype, device=like.device)
     view.set_(memory, like.storage_offset(), like.size(), like.stride())
-    return view
+    if like.is_conj():
+        view = view.conj()
+    return torch._neg_view(view) if like.is_neg() else view
 
 
 @contextlib.contextmanager

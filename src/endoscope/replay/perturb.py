@@ -59,11 +59,13 @@ def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
 
 
 def _changes(op: Op, changes: dict[int, Perturb], baseline: list[torch.Tensor]) -> bool:
-    def exchange(slot: int, value: torch.Tensor) -> torch.Tensor:
-        return changes[slot](value) if slot in changes else value
-
+    values = op._trace.values
     try:
-        found = call_again(op, exchange)
+        changed = {slot: change(values.tensor(slot).detach()) for slot, change in changes.items()}
+    except Exception:  # the dtype has no such number: this says nothing about the operation
+        return False
+    try:
+        found = call_again(op, lambda slot, value: changed.get(slot, value))
         return len(found) != len(baseline) or not all(map(same, baseline, found))
     except Exception:  # an index out of range, a matrix that cannot be factored: the operand does matter
         return True
@@ -127,7 +129,7 @@ def variants(value: torch.Tensor) -> Iterator[Perturb]:
         yield _constant(True)
         yield _constant(False)
     elif value.is_floating_point() or value.is_complex():
-        yield lambda t: (t.float() if _narrow(t) else t).mul(-1.37).add(0.61).to(t.dtype)
+        yield _affine
         yield _random
         yield lambda t: (t.float() if _narrow(t) else t).neg().mul(31.0).sub(5.0).to(t.dtype)
         yield _constant(0)
@@ -172,8 +174,14 @@ def _narrow(tensor: torch.Tensor) -> bool:
     return tensor.dtype.itemsize < 2 and tensor.is_floating_point()
 
 
+def _affine(value: torch.Tensor) -> torch.Tensor:
+    if value.is_complex():
+        return value.mul(-1.37).add(0.61 + 0.43j)
+    return (value.float() if _narrow(value) else value).mul(-1.37).add(0.61).to(value.dtype)
+
+
 def _constant(number: float | bool) -> Perturb:
-    return lambda t: torch.full_like(t, number)
+    return lambda t: torch.full_like(t.float() if _narrow(t) else t, number).to(t.dtype)
 
 
 def _random(value: torch.Tensor) -> torch.Tensor:
@@ -184,7 +192,10 @@ def _random(value: torch.Tensor) -> torch.Tensor:
     detached = value.detach()
     peak = detached.abs().max() if not _narrow(value) else detached.float().abs().max()
     size = float(peak) if bool(torch.isfinite(peak)) and float(peak) > 0 else 1.0
-    return (noise.sub(0.5).mul(2.0 * size + 0.1)).to(value.dtype)
+    noise = noise.sub(0.5).mul(2.0 * size + 0.1)
+    return (
+        torch.complex(noise, noise.flip(0) if noise.dim() else -noise) if value.is_complex() else noise.to(value.dtype)
+    )
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:

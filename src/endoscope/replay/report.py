@@ -42,7 +42,7 @@ class Report:
     excused: list[tuple[Any, Any, str]] = field(default_factory=list)  # operation, parent, why it need not matter
     unchecked: list[str] = field(default_factory=list)  # what could not be checked, and why
     inexact: list[tuple[Any, float]] = field(default_factory=list)  # equal only within the tolerance
-    tolerance: str = "bit for bit, else within 16 units of the last place (relative to the largest value)"
+    tolerance: str = "bit for bit, else within 16 (half precision: 2) units of the last place of the largest value"
 
     @property
     def ok(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from endoscope.capture.leaves import named_leaves
+from endoscope.capture.records import grad_fn_of
 from endoscope.capture.result import Trace
 from endoscope.capture.state import State, random_states, same_random_states
 from endoscope.replay.compare import same
@@ -29,7 +30,7 @@ class Outcome:
     def _backward(self, state: State) -> str | None:
         """Gradients of the sum of all results that have one."""
         heads = [t for _, t in self.outputs if t.requires_grad and (t.is_floating_point() or t.is_complex())]
-        heads = [t for t in heads if t.grad_fn is not None and not t.is_nested]
+        heads = [t for t in heads if grad_fn_of(t) is not None and not t.is_nested]
         self.gradients: list[torch.Tensor | None] = []
         if not heads:
             return None

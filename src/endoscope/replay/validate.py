@@ -22,7 +22,7 @@ from endoscope.capture.values import _Changed
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same
-from endoscope.replay.operands import MissingParent, call_again
+from endoscope.replay.operands import MissingParent, call_again, value_seen
 from endoscope.replay.perturb import excuse
 from endoscope.replay.report import Report
 from endoscope.replay.untouched import check_untouched
@@ -111,8 +111,12 @@ def _check_end(report: Report, op: Op) -> None:
     """Inputs and outputs are not computed; an output must be what its parent holds."""
     if op.kind == Kind.OUTPUT and not op._raw.reads:
         report.fail("replay", "no operation is known that made this output", op)
-    for slot in op.slots:
-        op._trace.values.tensor(slot)
+    values = op._trace.values
+    for slot, read in zip(op.slots, op._raw.reads or [-1], strict=True):
+        kept = values.tensor(slot)
+        if op.kind == Kind.OUTPUT and read != slot:
+            seen = value_seen(values, read, op._trace.recorder.objects[slot], None)
+            _compare(report, op, [kept.detach()], [seen])
     report.checked += 1
 
 

@@ -1,0 +1,546 @@
+"""Which branch ran, and which operations belong to a test and to its branch."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from endoscope.analysis.branches import Asked, Decision, Heard, branches
+from endoscope.analysis.conditionals import NOTHING, Test, Unlocated
+from tests.analysis.small_ear import Block, Ear, Number, define, listen
+
+
+def told(function: Any, *values: Any) -> list[str]:
+    """Every decision in one line: test, value, branch; operations of the test | of the branch."""
+    ear, out = listen(function, *values)
+    return [tell(ear, decision) for decision in ear.decisions(out)]
+
+
+def tell(ear: Ear, found: Decision) -> str:
+    asked = found.test.asked if isinstance(found.test, Test) else "?"
+    nodes = f"{ear.named(found.test_nodes)} | {ear.named(found.branch_nodes)}".strip()
+    return f"{asked}: {found.value} -> {found.branch}; {nodes}"
+
+
+def test_the_example_of_the_paper() -> None:
+    def f(x):
+        y = x * 7
+        if (y - 5).mean() > 3:
+            y = y * 2
+        else:
+            y = y + 1
+        return y.sin()
+
+    ear, out = listen(f, 5)
+    (found,) = ear.decisions(out)
+    assert (found.branch, found.value, found.settled, found.nth) == ("then", True, True, 1)
+    assert ear.named(found.steering) == "gt"
+    assert ear.named(found.test_nodes) == "sub mean gt"
+    assert ear.named(found.starts) == "sub"  # where the bold IF stands
+    assert ear.named(found.branch_nodes) == "mul"
+    assert found.node == 5  # input, mul, sub, mean, gt had been heard
+    assert str(found).startswith("if (y - 5).mean() > 3 (") and str(found).endswith(": True -> then")
+    assert told(f, 0) == ["(y - 5).mean() > 3: False -> else; sub mean gt | add"]
+
+
+def test_a_test_whose_value_reaches_the_output_has_no_operations_of_its_own() -> None:
+    def f(x):
+        big = x > 3
+        if big:
+            x = x * 2
+        return x, big
+
+    ear, out = listen(f, 5)
+    (found,) = ear.decisions(out)
+    assert (ear.named(found.steering), found.test_nodes, found.starts) == ("gt", (), ())
+    assert ear.named(found.branch_nodes) == "mul"
+
+
+def test_no_else() -> None:
+    def f(x):
+        if x > 3:
+            x = x * 2
+        return x + 1
+
+    assert told(f, 1) == ["x > 3: False -> nothing; gt |"]
+
+
+def test_elif_chains_say_which_branch_ran_at_last() -> None:
+    def f(x):
+        if x > 3:
+            y = x * 1
+        elif x > 2:
+            y = x + 2
+        elif x > 1:
+            y = x - 3
+        else:
+            y = x.sin()
+        return y * 9
+
+    ear, out = listen(f, 0)
+    found = ear.decisions(out)
+    assert [d.branch for d in found] == ["else"] * 3
+    assert [d.settled for d in found] == [False, False, True]
+    assert [ear.named(d.branch_nodes) for d in found] == ["sin"] * 3
+    assert [d.branch for d in Ear.decisions(*listen(f, 2.5))] == ["elif 1", "elif 1"]
+    assert [d.branch for d in Ear.decisions(*listen(f, 1.5))] == ["elif 2"] * 3
+    assert [d.branch for d in Ear.decisions(*listen(f, 7))] == ["then"]
+
+
+def test_a_part_that_no_tensor_answers_is_judged_by_what_is_heard() -> None:
+    def f(x, kind):
+        if x > 3 and kind.value == "a":
+            y = x * 2
+        elif kind.value == "b":
+            y = x - 1
+        elif kind.value == "c":
+            pass
+        else:
+            y = x + 1
+        return x.sin()
+
+    def run(kind: str, x: int = 5) -> str:
+        return told(f, x, kind)[0].partition(" -> ")[2]
+
+    assert run("a") == "then; gt | mul"
+    assert run("b") == "elif 1; gt | sub"
+    assert run("b", 0) == "elif 1; gt | sub"
+    assert run("c") == "unknown; gt |"
+    assert run("d") == "else; gt | add"
+
+
+def test_and_or_in_a_test() -> None:
+    def f(x, y):
+        if x > 0 and y.sin() > 0:
+            x = x * 2
+        return x
+
+    assert told(f, 1, 1) == ["x > 0: True -> then; gt | mul", "y.sin() > 0: True -> then; sin gt | mul"]
+    assert told(f, 1, 0) == ["x > 0: True -> nothing; gt |", "y.sin() > 0: False -> nothing; sin gt |"]
+    assert told(f, 0, 1) == ["x > 0: False -> nothing; gt |"]
+
+
+def test_and_outside_of_a_test() -> None:
+    def f(x, y):
+        z = x and y * 2
+        return z + 1
+
+    assert told(f, 1, 1) == ["x: True -> rest; | mul"]
+    assert told(f, 0, 1) == ["x: False -> nothing; |"]
+
+
+def test_values_that_one_place_asks_one_after_the_other() -> None:
+    def f(x, y):
+        if any(z > 3 for z in (x, y)):
+            x = x * 2
+        if not all([x, y]):
+            x = x + 1
+        return x.sin()
+
+    def outcomes(x: int, y: int) -> list[str]:
+        return [line.partition(": ")[2].partition(";")[0] for line in told(f, x, y)]
+
+    assert outcomes(1, 5) == ["False -> then", "True -> then", "True -> nothing", "True -> nothing"]
+    assert outcomes(1, 0) == ["False -> nothing", "False -> nothing", "True -> then", "False -> then"]
+
+
+def test_while_gives_one_decision_per_evaluation() -> None:
+    def f(x):
+        while x.mean() < 3:
+            x = x + 1
+            x = x.sin()
+        return x * 2
+
+    ear, out = listen(f, 1)
+    found = ear.decisions(out)
+    assert [tell(ear, d) for d in found] == [
+        "x.mean() < 3: True -> body; mean lt | add sin",
+        "x.mean() < 3: True -> body; mean lt | add sin",
+        "x.mean() < 3: False -> nothing; mean lt |",
+    ]
+    assert [d.nth for d in found] == [1, 2, 3]
+    assert found[0].branch_nodes[-1] < found[1].branch_nodes[0]
+
+
+def test_while_over_a_sum_that_serves_only_the_test() -> None:
+    def f(x):
+        total = x
+        while total < 4:
+            total = total + 1
+        return x * 2
+
+    assert told(f, 2) == [
+        "total < 4: True -> body; lt | add",
+        "total < 4: True -> body; add lt | add",
+        "total < 4: False -> nothing; add lt |",
+    ]
+
+
+def test_while_that_is_left_by_break_and_continue() -> None:
+    def f(x):
+        while True:
+            if x > 5:
+                break
+            if x > 2:
+                x = x + 3
+                continue
+            x = x + 1
+        return x * 2
+
+    assert [line.partition(": ")[2] for line in told(f, 2)] == [
+        "False -> nothing; gt |",
+        "False -> nothing; gt |",
+        "False -> nothing; gt |",
+        "True -> then; gt | add",
+        "True -> then; gt |",
+    ]
+
+
+def test_for_over_a_number() -> None:
+    def f(x, n):
+        for _ in range(n.item()):
+            x = x + 1
+        return x * 2
+
+    assert told(f, 0, 2) == ["n.item(): 2 -> body; | add add"]
+    assert told(f, 0, 0) == ["n.item(): 0 -> unknown; |"]
+
+
+def test_nested_ifs() -> None:
+    def f(x):
+        if x > 0:
+            x = x + 1
+            if x > 100:
+                x = x * 2
+            else:
+                x = x.sin()
+            x = x - 1
+        return x.mean()
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | add gt sin sub", "x > 100: False -> else; gt | sin"]
+
+
+def test_if_inside_a_loop() -> None:
+    def f(x):
+        for _ in range(3):
+            if x > 1:
+                x = x * 2
+            x = x + 1
+        return x
+
+    ear, out = listen(f, 1)
+    found = ear.decisions(out)
+    assert [(d.nth, d.branch, ear.named(d.branch_nodes)) for d in found] == [
+        (1, NOTHING, ""),
+        (2, "then", "mul"),
+        (3, "then", "mul"),
+    ]
+
+
+def gate(x):
+    if x > 3:
+        return x * 2
+    return x
+
+
+def test_early_return_ends_the_branch() -> None:
+    def f(x):
+        y = gate(x)
+        return y.sin() + 1
+
+    assert told(f, 5) == ["x > 3: True -> then; gt | mul"]
+
+
+def test_a_function_that_asks_twice() -> None:
+    def choose(test, x):
+        if test:
+            return x * 2
+        return x
+
+    def f(x):
+        big = x > 3
+        return choose(big, choose(big, x))
+
+    assert told(f, 5) == ["test: True -> then; gt | mul", "test: True -> then; | mul"]
+
+
+def test_ternary_and_lambda() -> None:
+    def f(x):
+        pick = lambda z: z * 2 if z > 0 else z + 1  # noqa: E731
+        y = pick(x)
+        return pick(y - 9) * y
+
+    assert told(f, 1) == ["z > 0: True -> then; gt | mul", "z > 0: False -> else; gt | add"]
+
+
+def test_comprehension() -> None:
+    def f(x):
+        ys = [y.sin() * 2 for y in (x, x - 9, x + 1) if y > 0]
+        return ys[0] + ys[1]
+
+    assert told(f, 1) == [
+        "y > 0: True -> then; gt | sin mul",
+        "y > 0: False -> nothing; sub gt |",  # y - 9 serves nothing else
+        "y > 0: True -> then; gt | sin mul",
+    ]
+
+
+def test_comprehension_after_a_branch_is_not_in_it() -> None:
+    def f(x):
+        if x > 0:
+            x = x * 2
+        return [y.sin() for y in (x, x)]
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | mul"]
+
+
+def test_match_and_assert() -> None:
+    source = """
+        def f(x):
+            assert x > 0, "positive"
+            match 3:
+                case n if x > n:
+                    return x * 2
+                case n if x > 1:
+                    return x + 2
+    """
+    f = define("\n".join(line[8:] for line in source.splitlines()), "<match>")
+    assert told(f, 2) == [
+        "x > 0: True -> passes; gt |",
+        "x > n: False -> case 2; gt | add",
+        "x > 1: True -> case 2; gt | add",
+    ]
+
+
+# ---- values that are kept first -----------------------------------------------------------------------------------
+
+
+def test_a_kept_bool() -> None:
+    def f(x):
+        big = bool(x > 3)
+        y = x + 1
+        if big:
+            y = y * 2
+        else:
+            y = y - 1
+        return y.sin()
+
+    assert told(f, 5) == ["big: True -> then; gt | mul"]
+    assert told(f, 0) == ["big: False -> else; gt | sub"]
+
+
+def test_a_kept_bool_at_the_end_of_a_loop() -> None:
+    def f(x):
+        go = True
+        while go:
+            x = x + 1
+            go = bool(x < 3)
+        return x.sin()
+
+    assert told(f, 1) == ["go: True -> body; lt | add lt", "go: False -> nothing; lt |"]
+
+
+def test_a_kept_number_and_two_tests() -> None:
+    def f(x):
+        n = x.item()
+        if n > 3:
+            x = x * 2
+        limit = 4
+        if n > limit:
+            x = x + 1
+        return x.sin()
+
+    assert told(f, 5) == ["n: 5 -> then; | mul", "n: 5 -> then; | add"]
+    assert told(f, 4) == ["n: 4 -> then; | mul", "n: 4 -> unknown; |"]
+
+
+def is_big(x):
+    return bool(x > 3)
+
+
+def test_a_bool_from_a_helper_function() -> None:
+    def f(x):
+        if is_big(x):
+            x = x * 2
+        return x.sin()
+
+    assert told(f, 5) == ["is_big(x): True -> then; gt | mul"]
+    assert told(f, 1) == ["is_big(x): False -> nothing; gt |"]
+
+
+def test_a_bool_from_a_module() -> None:
+    small = Block(lambda x: not x > 3)
+
+    def f(x):
+        if small(x):
+            x = x * 2
+        return x.sin()
+
+    assert told(f, 1) == ["small(x): False -> then; gt | mul"]
+
+
+# ---- branches that call functions ---------------------------------------------------------------------------------
+
+
+def deeper(x):
+    return x.sin()
+
+
+def helper(x):
+    return deeper(x) * 3
+
+
+def other(x):
+    return x.mean() - 1
+
+
+def test_functions_called_from_a_branch() -> None:
+    def f(x):
+        if x > 0:
+            x = x + 1
+            x = helper(x)
+            x = x + 1
+        return other(x)
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | add sin mul add"]
+
+
+def test_functions_at_the_end_of_a_branch_and_after_it() -> None:
+    def f(x):
+        if x > 0:
+            x = helper(x)
+        return other(x)
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | sin mul"]
+
+
+def test_functions_only_after_a_branch() -> None:
+    def f(x):
+        if x > 0:
+            x = x * 2
+        return helper(x)
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | mul"]
+
+
+def test_a_call_that_was_heard_itself_does_not_answer_for_what_follows() -> None:
+    def f(x):
+        if x > 0:
+            x = x.mean()
+        g = helper
+        return g(x)
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | mean"]
+
+
+def test_modules_called_from_a_branch_and_after_it() -> None:
+    first, second = Block(helper), Block(other)
+
+    def f(x):
+        if x > 0:
+            x = first(x)
+        x = second(x)
+        return x
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | sin mul"]
+
+
+def test_modules_within_themselves() -> None:
+    def forward(x, depth):
+        if x > 0:
+            x = x + 1
+            if depth:
+                x = block(x, depth - 1)
+            x = x * 2
+        return x.sin()
+
+    block = Block(forward)
+    lines = told(lambda x: block(x, 1), 1)
+    assert lines == [
+        "x > 0: True -> then; gt | add gt add mul sin mul",
+        "x > 0: True -> then; gt | add mul",
+    ]
+
+
+def test_a_module_that_ends_with_the_branch() -> None:
+    def forward(x):
+        if x > 0:
+            x = helper(x)
+        return x
+
+    block = Block(forward)
+
+    def f(x):
+        return (lambda y: deeper(y))(block(x))
+
+    assert told(f, 1) == ["x > 0: True -> then; gt | sin mul"]
+
+
+# ---- what cannot be told ------------------------------------------------------------------------------------------
+
+
+def test_without_source_the_value_is_still_told() -> None:
+    f = define("def f(x):\n    if x > 0:\n        x = x * 2\n    return x\n", "<lost>", remembered=False)
+    ear, out = listen(f, 1)
+    (found,) = ear.decisions(out)
+    assert isinstance(found.test, Unlocated)
+    assert (found.value, found.branch, found.settled) == (True, "unknown", False)
+    assert ear.named(found.test_nodes) == "gt"
+
+
+def test_values_that_steer_nothing_are_left_out() -> None:
+    def f(x):
+        return x * x.item()
+
+    assert told(f, 1) == []
+
+
+def test_an_unknown_value_is_judged_by_what_is_heard() -> None:
+    def f(x):
+        if x:
+            y = x * 2
+        else:
+            y = x + 1
+        return y
+
+    ear, out = listen(f, 0)
+    (value,) = ear.asked
+    blind = Asked(value.node, value.steering, None, value.code, value.instruction)
+    (found,) = branches([blind], ear.heard, ear.parents, [1] * len(ear.parents))
+    assert (found.branch, ear.named(found.branch_nodes), found.settled) == ("else", "add", False)
+
+
+def test_nothing_was_asked() -> None:
+    assert branches([], [Heard(0, None, -1)], [()], [1]) == []
+
+
+# ---- speed --------------------------------------------------------------------------------------------------------
+
+
+def step(x: Number, total: Number) -> tuple[Number, Number]:
+    x = x + 1
+    if x > 3:
+        x = x.sin()
+    total = total + x
+    return x, total
+
+
+def many(x: Number, total: Number) -> Number:
+    for _ in range(3000):
+        x, total = step(x, total)
+        if total > 1e9:
+            break
+    return x
+
+
+@pytest.mark.parametrize("outputs", [True, False])
+def test_thousands_of_decisions(outputs: bool) -> None:
+    ear, out = listen(many, 0, 0)
+    started = time.process_time()
+    found = ear.decisions(out if outputs else None)
+    taken = time.process_time() - started
+    assert len(found) == 6000
+    assert ear.named(found[-2].branch_nodes) == "sin"
+    assert taken < 3  # about 0.4 s where nothing else runs
