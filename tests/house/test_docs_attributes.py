@@ -28,7 +28,7 @@ PAGES = {
 # Without an underscore, because other layers of ours use them; not meant for users.
 OURS = {
     Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of near rerun
-        returned_sequence arguments_with""",
+        returned_sequence arguments_with seal sealed""",
     Op: "node",
     Table: "count index",  # every sequence has them
     Report: "fail",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from endoscope.replay.compare import UNITS_OF_LAST_PLACE, difference, same
+from endoscope.replay.compare import COARSE_UNITS, UNITS_OF_LAST_PLACE, difference, same
 
 NAN, INF = float("nan"), float("inf")
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-23, -1.0, 3.5, INF, -INF, NAN, 1e-40, 3e38])
@@ -87,7 +87,7 @@ def test_the_tolerance_is_relative_to_the_largest_value(units: int, dtype: torch
     b[2] = units * torch.finfo(dtype).eps * large
     problem, deviation = difference(a, b)
     assert deviation == pytest.approx(float((a.double() - b.double()).abs().max()) / large)
-    assert (problem is None) is (units <= UNITS_OF_LAST_PLACE)
+    assert (problem is None) is (units <= COARSE_UNITS.get(dtype.itemsize, UNITS_OF_LAST_PLACE))
 
 
 def test_integers_have_no_tolerance() -> None:

@@ -59,27 +59,25 @@ def branches(
     Values that leave torch without steering anything are left out.
     """
     tests = _locate_each(asked)
-    found = [(number, test) for number, each in enumerate(tests) for test in each]
     runs = _Runs(asked, heard, calls, tests)
-    for number, test in reversed(found):  # a part of a test is told by the parts asked after it
-        if isinstance(test, Test):
-            runs.of(number, test)
+    told = [runs.told(number) for number in reversed(range(len(asked)))]
     served = _Served([item.node for item in heard], parents, to_output)
     counts: dict[Any, int] = {}
     decisions = []
-    for number, test in found:
-        value = asked[number]
-        key = _key(value, test)
-        counts[key] = counts.get(key, 0) + 1
-        run = runs.of(number, test) if isinstance(test, Test) else _Run(UNKNOWN)
-        nodes, starts = served.by(key, value.steering)
-        settled = isinstance(test, Test) and test.leads_to(value.value) != UNSETTLED
-        decisions.append(
-            Decision(
-                test, value.value, run.branch, settled, counts[key], value.node, value.steering, nodes, starts,
-                run.nodes,
+    for value, outcomes in zip(asked, reversed(told), strict=True):
+        for test, run in outcomes:
+            key = _key(value, test)
+            counts[key] = counts.get(key, 0) + 1
+            nodes, starts = served.by(key, value.steering)
+            settled = (
+                isinstance(test, Test) and test.leads_to(value.value) != UNSETTLED and run.branch != UNKNOWN
             )
-        )  # fmt: skip
+            decisions.append(
+                Decision(
+                    test, value.value, run.branch, settled, counts[key], value.node, value.steering, nodes, starts,
+                    run.nodes,
+                )
+            )  # fmt: skip
     return decisions
 
 
@@ -172,7 +170,34 @@ class _Runs:
         around = {id(code): home_of(code) for value in asked for code, _ in value.callers}
         self.time = Timeline(asked, heard, calls, homes | set(around.values()))
         self._caller_homes = {key: home for key, home in around.items() if self.time.knows(home)}
+        self._again = self._asked_again()
         self._known: dict[tuple[int, int], _Run] = {}
+
+    def _asked_again(self) -> dict[tuple[int, Span], int]:
+        """Number of a value and one of its constructs -> the node at which that is asked the next time."""
+        following: dict[tuple[str, Span], int] = {}
+        found = {}
+        for number in reversed(range(len(self.asked))):
+            for test in self.tests[number]:
+                if isinstance(test, Test):
+                    key = (test.file, test.construct)
+                    found[number, test.construct] = following.get(key, _END)
+                    following[key] = self.asked[number].node
+        return found
+
+    def told(self, number: int) -> list[tuple[Test | Unlocated, _Run]]:
+        """What one value chose. Ask for the last value first: a part of a test is told by the parts asked after it.
+
+        Of tests that may have looked at it later on, those count that are known to have done so, or else the first.
+        """
+        outcomes = [
+            (test, self.of(number, test) if isinstance(test, Test) else _Run(UNKNOWN))
+            for test in self.tests[number]
+        ]
+        sure = [
+            (t, run) for t, run in outcomes if run.branch != UNKNOWN or not isinstance(t, Test) or t.certain
+        ]
+        return sure or outcomes[:1]
 
     def of(self, number: int, test: Test) -> _Run:
         known = self._known.get((number, id(test)))
@@ -188,7 +213,9 @@ class _Runs:
             name = test.leads_to(value, exhausted=True) if run.branch == UNKNOWN else UNSETTLED
             if name == UNSETTLED:
                 return run
-        return _Run(name) if name == NOTHING else self._chosen(number, test, name)
+        if name == NOTHING:
+            return _Run(name if test.certain else UNKNOWN)
+        return self._chosen(number, test, name)
 
     def _chosen(self, number: int, test: Test, name: str) -> _Run:
         """The branch is known; what was heard of it?"""
@@ -198,7 +225,7 @@ class _Runs:
         if test.by_name:
             first = next((e for e in self._events(number, test, stay) if _inside(branch, e.span)), None)
             if first is None:
-                return _Run(name)
+                return _Run(name if test.certain else UNKNOWN)
             return _Run(name, self._window(test, branch, first.when - 1, first.first, stay))
         return _Run(name, self._window(test, branch, when, self.asked[number].node, stay))
 
@@ -208,7 +235,9 @@ class _Runs:
         for event in self._events(number, test, stay):
             other = self._same_construct(event, test)
             if other is not None:
-                goes_on = other.asked_span > test.asked_span or (test.repeats and other.asked_span == test.asked_span)
+                goes_on = other.asked_span > test.asked_span or (
+                    test.repeats and other.asked_span == test.asked_span
+                )
                 return self.of(event.asked, other) if goes_on else _Run(UNKNOWN)
             for branch in test.branches:
                 if _inside(branch, event.span):
@@ -239,11 +268,15 @@ class _Runs:
         value, home = self.asked[number], (test.file, test.function)
         homes = self._caller_homes
         around = [homes[id(code)] for code, _ in value.callers if id(code) in homes]
-        if value.code is not None and home_of(value.code) == home:
-            last = self.calls[value.call].last if 0 <= value.call < len(self.calls) else _END
-            return _Stay(home, [h for h in around if h != home], last)
-        outside = around[around.index(home) + 1 :] if home in around else []
-        return _Stay(home, [h for h in outside if h != home])
+        own = value.code is not None and home_of(value.code) == home
+        last = self.calls[value.call].last if own and 0 <= value.call < len(self.calls) else _END
+        if (
+            test.by_name or not own
+        ):  # the test itself is not heard: at the latest it is over when it is asked again
+            last = min(last, self._again.get((number, test.construct), _END))
+        if not own:
+            around = around[around.index(home) + 1 :] if home in around else []
+        return _Stay(home, [other for other in around if other != home], last)
 
     def _end(self, when: int, stay: _Stay) -> int:
         """The first node that is heard after the function has returned."""

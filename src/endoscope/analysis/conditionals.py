@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import CodeType
 
 from endoscope.analysis.asking import Asking, find_asked
 from endoscope.analysis.constructs import NOTHING, UNSETTLED, Branch, Construct, Test, Unlocated, describe
-from endoscope.analysis.steering import Steered, Step, Trail
+from endoscope.analysis.steering import Steered, Trail, Way
 from endoscope.analysis.syntax import Span, function_name, line_of, open_source, reread
 
 __all__ = [
@@ -53,30 +54,43 @@ def locate_all(
     """Like `locate`; a value that is kept under a name may steer several tests."""
     if code is None:
         return Unlocated("source not available: no Python code of yours was running")
-    found, route = _search(code, instruction, leaving)
+    here = _search(code, instruction, leaving)
+    tests, otherwise = here.tests, here.otherwise
     for outer, call in callers:
-        if route is None:
+        if here.returned is None:
             break
-        further, route = _search(outer, call, leaving="", route=route)
-        if isinstance(found, Unlocated) or not isinstance(further, Unlocated):
-            found = further
-    return found
+        here = _search(outer, call, "", here.returned)
+        tests += here.tests
+        if isinstance(otherwise, Unlocated):
+            otherwise = here.otherwise
+    return tests or otherwise
 
 
-def _search(
-    code: CodeType, instruction: int, leaving: str, route: tuple[Step, ...] = ()
-) -> tuple[tuple[Test, ...] | Unlocated, tuple[Step, ...] | None]:
-    """What is found in one function; if the value was returned, also what had happened to it until then."""
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What was found in one function."""
+
+    tests: tuple[Test, ...]
+    otherwise: tuple[Test, ...] | Unlocated  # where there are none: a bare `not`, or the reason
+    returned: Way | None = None  # what had happened to the value when it was returned, if it was
+
+
+_FRESH = Way()
+
+
+def _search(code: CodeType, instruction: int, leaving: str, way: Way = _FRESH) -> _Search:
+    """`way` is what had happened to the value before it was returned to this function."""
     where = (code.co_filename, line_of(code, instruction), function_name(code))
     asking = _ask(code, instruction, leaving)
     if isinstance(asking, str):
-        return Unlocated(asking, *where), None
+        return _Search((), Unlocated(asking, *where))
     trail = Trail(asking.file, function_name(code))
-    trail.start(asking.node, (*route, *asking.route), asking.operand)
-    found = trail.found or _negation(asking)
-    if found:
-        return tuple(describe(asking.file, code, steered) for steered in found), trail.returned
-    return Unlocated(trail.end, *where), trail.returned
+    trail.start(asking.node, replace(way, route=(*way.route, *asking.route)), asking.operand)
+    tests, bare = (
+        tuple(describe(asking.file, code, steered) for steered in found)
+        for found in (trail.found, _negation(asking))
+    )
+    return _Search(tests, bare or Unlocated(trail.end, *where), trail.returned)
 
 
 def _ask(code: CodeType, instruction: int, leaving: str) -> Asking | str:

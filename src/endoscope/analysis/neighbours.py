@@ -9,11 +9,11 @@ graph, where code that was written out twice has to match exactly.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
-from endoscope.analysis.opfacts import BODY, FREE, WALL, OpFacts
+from endoscope.analysis.opfacts import EDGE, FREE, TWIN, WALL, OpFacts
 from endoscope.analysis.reach import children_of
 
 _FARTHEST = 256  # operations that are looked at to find out whether one depends on another
@@ -28,58 +28,93 @@ def grow(facts: OpFacts, states: list[int], gaps: Sequence[Gap]) -> None:
     functions = Counter(facts.types)
     free = [op for op, state in enumerate(states) if state == FREE and functions[facts.types[op]] > 1]
     if free:
-        _Edges(facts, states, free).grow(free)
+        _Edges(facts, states).grow(free)
 
 
 def _grow_behind(statements: Sequence[int], states: list[int], gaps: Sequence[Gap]) -> dict[Hashable, int]:
     """Layers of what repeats behind a layer; returns them by the layer that comes next, and name."""
-    alike: dict[tuple[int, Sequence[int]], list[Sequence[int]]] = {}  # layer, statements -> operations of each gap
+    alike: dict[tuple[int, tuple[int, ...]], list[Gap]] = {}  # layer, statements behind it -> where
     for gap in gaps:
-        if gap[0] and states[gap[0] - 1] >= 0:
-            ops = _parts(states, gap)
-            ran = statements[ops.start : ops.stop] if isinstance(ops, range) else [statements[op] for op in ops]
-            alike.setdefault((states[gap[0] - 1], tuple(ran)), []).append(ops)
-    passes: dict[tuple[int, Hashable], int] = {}
+        layer = states[gap[0] - 1] if gap[0] else WALL
+        if layer >= 0:
+            alike.setdefault((layer, tuple(_run(statements, _parts(states, gap)))), []).append(gap)
+    passes = Counter[Hashable]()
     for (layer, ran), places in alike.items():
         for name in _names(ran):
-            passes[layer, name] = passes.get((layer, name), 0) + len(places)
-    return _assign(states, alike, passes)
+            passes[layer, name] += len(places)
+    fresh = 1 + max(states)
+    layers: dict[Hashable, int] = {}
+    known: dict[Hashable, int] = {}
+    for (layer, ran), places in alike.items():
+        end = _state(states, places[0][1])
+        names = _names(ran)
+        for name in names:
+            if passes[layer, name] > 1 and (layer, name) not in layers:
+                layers[layer, name] = given = known.setdefault((end, name), fresh) if end >= 0 else fresh
+                fresh += given == fresh
+        _give(states, places, [layers.get((layer, name), FREE) for name in names])
+    return known
+
+
+def _grow_before(facts: OpFacts, states: list[int], gaps: Sequence[Gap], known: Mapping[Hashable, int]) -> None:
+    """What is left, such as the beginning of the first pass: the layer that follows and depends on it decides."""
+    found: dict[Hashable, list[int]] = {}
+    for gap in gaps:
+        layer = _state(states, gap[1])
+        if layer < 0 or min(states[gap[0] : gap[1]]) >= 0:
+            continue
+        ops = _parts(states, gap)
+        needed = set(facts.parents[facts.nodes[gap[1]]])
+        for op, name in zip(reversed(ops), reversed(_names(_run(facts.statements, ops))), strict=True):
+            if facts.nodes[op] in needed:
+                needed.update(facts.parents[facts.nodes[op]])
+                if states[op] < 0:
+                    found.setdefault((layer, name), []).append(op)
+    fresh = 1 + max(states)
+    for key, alone in found.items():
+        if key in known or len(alone) > 1:
+            layer = known.get(key, fresh)
+            fresh += layer == fresh
+            for op in alone:
+                states[op] = layer
+
+
+def _state(states: list[int], op: int) -> int:
+    return states[op] if op < len(states) else WALL
 
 
 def _parts(states: list[int], gap: Gap) -> Sequence[int]:
     """The operations of a gap, those of a loop once."""
     inside = states[gap[0] : gap[1]]
     if TWIN in inside or EDGE in inside:
-        return [op for op, state in enumerate(inside, gap[0]) if state == FREE or state == BODY]
+        return [op for op, state in enumerate(inside, gap[0]) if state != TWIN and state != EDGE]
     return range(*gap)
 
 
-def _assign(
-    states: list[int],
-    alike: Mapping[tuple[int, Sequence[int]], list[Sequence[int]]],
-    passes: Mapping[tuple[int, Hashable], int],
-) -> dict[Hashable, int]:
-    fresh = 1 + max(states)
-    layers: dict[tuple[int, Hashable], int] = {}
-    known: dict[Hashable, int] = {}
-    for (layer, ran), places in alike.items():
-        end = _layer_behind(states, places[0])
-        given = []
-        for name in _names(ran):
-            if passes[layer, name] == 1:
-                given.append(FREE)
-                continue
-            if (layer, name) not in layers:
-                layers[layer, name] = known.setdefault((end, name), fresh) if end >= 0 else fresh
-                fresh += layers[layer, name] == fresh
-            given.append(layers[layer, name])
-        for ops in places:
-            if isinstance(ops, range) and FREE not in given:
-                states[ops.start : ops.stop] = given
-            else:
-                for op, state in zip(ops, given, strict=True):
-                    states[op] = state if state >= 0 else states[op]
-    return known
+def _run(statements: Sequence[int], ops: Sequence[int]) -> Sequence[int]:
+    return statements[ops.start : ops.stop] if isinstance(ops, range) else [statements[op] for op in ops]
+
+
+def _give(states: list[int], places: Iterable[Gap], layers: list[int]) -> None:
+    for gap in places:
+        ops = _parts(states, gap)
+        if isinstance(ops, range) and FREE not in layers:
+            states[gap[0] : gap[1]] = layers
+        else:
+            for op, layer in zip(ops, layers, strict=True):
+                states[op] = layer if layer >= 0 else states[op]
+
+
+def _names(ran: Sequence[int]) -> Sequence[Hashable]:
+    """The statements of a gap; where one runs again, which time that is."""
+    if len(set(ran)) == len(ran):
+        return ran
+    times = Counter[int]()
+    told: list[Hashable] = []
+    for statement in ran:
+        times[statement] += 1
+        told.append(statement if times[statement] == 1 else (statement, times[statement]))
+    return told
 
 
 class _Edges:

@@ -178,21 +178,24 @@ def merge_edges(
     `passes` says for an edge in which passes it leaves and enters; where the union of these is all that `counts`
     (node -> how many there are) allows, nothing has to be written beside the edge.
     """
-    found: dict[Edge, tuple[set[int], set[int]]] = {}
+    found: dict[Edge, tuple[set[int], set[int], set[str]]] = {}
     for edge in edges:
         source, target = stand_in.get(edge.source, edge.source), stand_in.get(edge.target, edge.target)
-        bare = Edge(source, target, edge.argument, edge.output, edge.mark, edge.control)
-        known = found.setdefault(bare, (set(), set()))
+        argument = edge.argument.partition("[")[0]  # members of one list are not told apart
+        bare = Edge(source, target, argument, edge.output, edge.mark, edge.control)
+        known = found.setdefault(bare, (set(), set(), set()))
         leaves, enters = passes(edge)
         known[0].update(leaves)
         known[1].update(enters)
+        known[2].add(edge.argument)
     return tuple(
         replace(
             edge,
+            argument=next(iter(arguments)) if len(arguments) == 1 else f"{edge.argument}[…]",
             leaves=_unless_all(leaves, counts.get(edge.source, 1)),
             enters=_unless_all(enters, counts.get(edge.target, 1)),
         )
-        for edge, (leaves, enters) in found.items()
+        for edge, (leaves, enters, arguments) in found.items()
     )
 
 

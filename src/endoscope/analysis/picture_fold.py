@@ -248,7 +248,7 @@ def _size(group: Group) -> int:
 def _facts(node: Node) -> Hashable:
     return (
         node.look, node.type, node.shape, tuple(w.shape for w in node.weights), tuple(b.shape for b in node.buffers),
-        node.settings, node.dashed, node.decides, node.operations, node.passes * node.rolled, node.times,
+        node.settings, node.decides, node.operations, node.passes * node.rolled, node.times,
         bool(node.whole),
     )  # fmt: skip
 
@@ -280,6 +280,8 @@ def _apply(picture: Picture, groups: list[Group]) -> Picture:
                 unit_of[node] = (number, unit + 1)
                 if unit:
                     stand_in[node] = original
+                    if nodes[original].dashed and not nodes[node].dashed:
+                        nodes[original] = replace(nodes[original], dashed=False)
         _frame(group, boxes, nodes, new + number)
     twins = _twins(picture, stand_in, unit_of)
     stand_in |= twins

@@ -14,6 +14,11 @@ from endoscope.analysis.syntax import SourceFile, span_of
 Place = tuple[int, int]
 _LOOPS = (ast.While, ast.For, ast.AsyncFor)
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_WAYS_OUT = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_CONDITIONAL = (
+    ast.If, ast.IfExp, *_LOOPS, ast.Try, ast.ExceptHandler, ast.match_case, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 _BRANCHES = {"body", "orelse"}
 
 
@@ -45,6 +50,28 @@ def _binds(node: ast.AST, name: str) -> bool:
     """Whether it is a comprehension with a variable of this name."""
     targets = [part.target for part in getattr(node, "generators", ())]
     return any(isinstance(n, ast.Name) and n.id == name for target in targets for n in ast.walk(target))
+
+
+def surely(file: SourceFile, assignment: ast.AST, use: ast.AST) -> bool:
+    """Whether the use is evaluated whenever the assignment is: no condition and no way out lies between."""
+    if set(_conditions(file, use)) - set(_conditions(file, assignment)):
+        return False
+    function = file.function_around(assignment)
+    between = sorted((span_of(assignment)[:2], span_of(use)[:2]))
+    exits = (node for node in _own_nodes(function, "") if isinstance(node, _WAYS_OUT))
+    return not any(between[0] < span_of(node)[:2] < between[1] for node in exits)
+
+
+def _conditions(file: SourceFile, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Every part of a statement or expression around the node that does not always run."""
+    while node in file.up:
+        parent, field = file.up[node]
+        if isinstance(parent, ast.BoolOp):
+            if node is not parent.values[0]:
+                yield parent, field
+        elif isinstance(parent, _CONDITIONAL) and field not in ("test", "iter", "subject", "items"):
+            yield parent, field
+        node = parent
 
 
 class _Store:

@@ -14,13 +14,15 @@ made before. Code that spells a loop out, line by line, is recognised as well, b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 from endoscope.analysis.flops import COPIES, VIEWS
-from endoscope.analysis.neighbours import grow
-from endoscope.analysis.opfacts import BODY, EDGE, FREE, TWIN, WALL, OpFacts
+from endoscope.analysis.neighbours import Gap, grow
+from endoscope.analysis.opfacts import BODY, EDGE, FREE, NONE, TWIN, WALL, OpFacts
 from endoscope.analysis.repeats import Fold, Links, find_runs, fold
 from endoscope.analysis.sharing import share_parameters
 
@@ -31,39 +33,47 @@ _MOVES = frozenset(VIEWS) | frozenset(COPIES)
 class Loop:
     """Operations that run again on what they made before; numbers are positions in the lists of `OpFacts`."""
 
-    first: int  # where it starts
-    body: tuple[int, ...]  # one operation for each layer of a pass
+    body: tuple[int, ...]  # the first operation of each of its layers, in order
     passes: int  # of the layer that runs most often, each time the loop is entered
     parent: int | None  # the loop around it, as its position in `Recurrence.loops`
     kind: Literal["parameters", "adjacent"]  # what gave it away: parameters used again, or back-to-back repeats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recurrence:
     """What repeats in a run."""
 
     keys: list[int | None]  # operation -> layer: equal for passes of one layer, None for a layer of one pass
-    loops: tuple[Loop, ...]  # outer before inner
-    reused: frozenset[int]  # layers that run several times but in no loop, such as siamese branches
+    tell: Callable[[], tuple[tuple[Loop, ...], frozenset[int]]]
+
+    @cached_property
+    def _told(self) -> tuple[tuple[Loop, ...], frozenset[int]]:
+        return self.tell()
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Outer loops before inner ones."""
+        return self._told[0]
+
+    @property
+    def reused(self) -> frozenset[int]:
+        """Layers that run several times but in no loop, such as those of siamese branches."""
+        return self._told[1]
 
 
 def find_recurrence(facts: OpFacts) -> Recurrence:
-    if not facts.nodes:
-        return Recurrence([], (), frozenset())
     states = share_parameters(facts)
-    parametric = 1 + max(FREE, *states)  # layers below this number have parameters
+    parametric = 1 + max(states, default=FREE)
     folds: list[Fold] = []
-    if 1 + max(facts.statements) < len(states) - states.count(EDGE):  # some statement runs again
+    if 1 + max(facts.statements, default=NONE) < len(states) - states.count(EDGE):  # some statement runs again
         facts = _tell_buffers(facts)
         _soften_walls(states, facts.statements)
-        folds = _back_to_back(facts, states)
-    if parametric:
-        grow(facts, states)
+        folds = _back_to_back(facts, states, _gaps(states))
+    if parametric > 0:
+        grow(facts, states, _gaps(states))
     folds += _written_out(facts, states)
     keys = _keys(states, folds)
-    if not parametric and not folds:
-        return Recurrence(keys, (), frozenset())
-    return _tell_loops(facts, states, keys, folds, parametric)
+    return Recurrence(keys, lambda: _tell_loops(facts, states, keys, folds, parametric))
 
 
 def _tell_buffers(facts: OpFacts) -> OpFacts:
@@ -91,17 +101,24 @@ def _soften_walls(states: list[int], statements: Sequence[int]) -> None:
                 states[op] = FREE
 
 
+def _gaps(states: list[int]) -> list[Gap]:
+    """Stretches between operations with parameters."""
+    ends = [op for op, state in enumerate(states) if state >= 0 or state == WALL]
+    return [(start + 1, end) for start, end in pairwise([-1, *ends, len(states)]) if end > start + 1]
+
+
 # ---- condition 3 ------------------------------------------------------------------------------------------------
 
 
-def _back_to_back(facts: OpFacts, states: list[int]) -> list[Fold]:
-    """Loops of the source, in stretches between operations with parameters."""
+def _back_to_back(facts: OpFacts, states: list[int], gaps: Sequence[Gap]) -> list[Fold]:
+    """Loops of the source that use no parameters."""
     folds: list[Fold] = []
-    stretches = _repetitive_stretches(states, facts.statements)
-    links = _read_each_other(facts, states) if stretches else None
-    for start, end in stretches:
-        ops = [op for op in range(start, end) if states[op] == FREE]
-        folds += fold(ops, [facts.statements[op] for op in ops], end, links)
+    links = _read_each_other(facts, states)
+    for start, end in gaps:
+        ran = facts.statements[start:end]
+        if len(set(ran)) < len(ran):
+            ops = [op for op in range(start, end) if states[op] == FREE]
+            folds += fold(ops, [facts.statements[op] for op in ops], end, links)
     for one in folds:
         for op in one.body:
             states[op] = BODY
@@ -109,27 +126,6 @@ def _back_to_back(facts: OpFacts, states: list[int]) -> list[Fold]:
         for op in one.twins:
             states[op] = TWIN
     return folds
-
-
-def _repetitive_stretches(states: list[int], statements: Sequence[int]) -> list[tuple[int, int]]:
-    """Stretches without parameters in which some statement runs more than once."""
-    found: list[tuple[int, int]] = []
-    last = [-1] * (max(statements) + 1)
-    start, repeated = 0, False
-    for op, statement in enumerate(statements):
-        state = states[op]
-        if state == FREE:
-            if last[statement] >= start:
-                repeated = True
-            last[statement] = op
-        elif state != EDGE:
-            if repeated:
-                found.append((start, op))
-                repeated = False
-            start = op + 1
-    if repeated:
-        found.append((start, len(statements)))
-    return found
 
 
 def _written_out(facts: OpFacts, states: list[int]) -> list[Fold]:
@@ -140,6 +136,8 @@ def _written_out(facts: OpFacts, states: list[int]) -> list[Fold]:
     twice is not enough.
     """
     folds: list[Fold] = []
+    if states.count(FREE) < 4:
+        return folds
     for chain in _chains(facts, states):
         types = [facts.types[op] for op in chain]
         if len(set(types)) == len(types) or all(period < 2 for _, period, _ in find_runs(types)):
@@ -184,11 +182,11 @@ def _read_each_other(facts: OpFacts, states: list[int]) -> Links:
 
     def linked(before: int, start: int, end: int) -> bool:
         low, high = nodes[before], nodes[start]
-        return modules(before) == modules(start) and any(
-            low <= parent < high and parent not in sources
-            for op in range(start, end)
-            for parent in parents[nodes[op]]
-        )
+        for node in nodes[start:end]:
+            for parent in parents[node]:
+                if low <= parent < high and parent not in sources:
+                    return modules(before) == modules(start)
+        return False
 
     return lambda starts: [linked(*three) for three in zip(starts, starts[1:], starts[2:], strict=False)]
 
@@ -197,7 +195,18 @@ def _depend_on_each_other(facts: OpFacts, members: Set[int]) -> Links:
     """Does a pass depend on the pass before, directly or through operations that belong to no layer?"""
     nodes, parents = facts.nodes, facts.parents
 
+    def directly(before: int, start: int, end: int) -> bool:
+        low, high = nodes[before], nodes[start]
+        return any(
+            low <= parent < high and parent in members
+            for node in nodes[start:end]
+            if node in members
+            for parent in parents[node]
+        )
+
     def links(starts: Sequence[int]) -> list[bool]:
+        if all(directly(*three) for three in zip(starts, starts[1:], starts[2:], strict=False)):
+            return [True] * (len(starts) - 2)
         found = [False] * (len(starts) - 2)
         carried: dict[int, int] = {}  # node -> the latest pass that it depends on
         for number, (start, end) in enumerate(zip(starts, starts[1:], strict=False)):
@@ -219,7 +228,7 @@ def _depend_on_each_other(facts: OpFacts, members: Set[int]) -> Links:
 
 def _keys(states: list[int], folds: list[Fold]) -> list[int | None]:
     """Layers of all operations; a loop that belongs to no layer yet makes one of each of its parts."""
-    fresh = 1 + max(FREE, *states)
+    fresh = 1 + max(FREE, max(states, default=FREE))
     keys: list[int | None] = [state if state >= 0 else None for state in states]
     for one in reversed(folds):  # outer loops first: their parts stand for those of inner loops
         for op in one.body:
@@ -231,7 +240,9 @@ def _keys(states: list[int], folds: list[Fold]) -> list[int | None]:
     return keys
 
 
-def _tell_loops(facts: OpFacts, states: list[int], keys: list[int | None], folds: list[Fold], own: int) -> Recurrence:
+def _tell_loops(
+    facts: OpFacts, states: list[int], keys: list[int | None], folds: list[Fold], own: int
+) -> tuple[tuple[Loop, ...], frozenset[int]]:
     """Loops through parameters are looked for here, among all that runs again; layers below `own` have them."""
     once = [op for op, state in enumerate(states) if state != TWIN]  # each part of an inner loop once
     passes = Counter([keys[op] for op in once])
@@ -246,25 +257,24 @@ def _tell_loops(facts: OpFacts, states: list[int], keys: list[int | None], folds
             bodies[body] = one
     looped = {key for body in bodies for key in body}
     reused = frozenset([key for key in set(layers) if key not in looped])
-    return Recurrence(keys, _nested(bodies, own), reused)
+    return _nested(bodies, own), reused
 
 
 def _nested(bodies: dict[tuple[int | None, ...], Fold], own: int) -> tuple[Loop, ...]:
     """Loops in the order of their first operation; `bodies` come from the inside out."""
     around: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
-    innermost: dict[int | None, tuple[int | None, ...]] = {}  # layer -> largest loop so far that contains it
+    largest: dict[int | None, tuple[int | None, ...]] = {}  # layer -> largest loop so far that contains it
     for body in bodies:
-        for inner in {innermost[key] for key in body if key in innermost}:
+        for inner in {largest[key] for key in body if key in largest}:
             if set(inner) <= set(body):
                 around.setdefault(inner, body)
-        innermost |= dict.fromkeys(body, body)
-    starts = {body: min(*one.body, *one.twins) for body, one in bodies.items()}
-    order = sorted(bodies, key=lambda body: (starts[body], -len(body)))
+        largest |= dict.fromkeys(body, body)
+    parts = {body: one.first_passes() for body, one in bodies.items()}
+    order = sorted(bodies, key=lambda body: (parts[body][0], -len(body)))
     number = {body: n for n, body in enumerate(order)}
     return tuple(
         Loop(
-            first=starts[body],
-            body=tuple(bodies[body].body),
+            body=tuple(parts[body]),
             passes=bodies[body].passes,
             parent=number[around[body]] if body in around else None,
             kind="parameters" if any(key is not None and key < own for key in body) else "adjacent",

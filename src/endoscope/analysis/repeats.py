@@ -29,6 +29,11 @@ class Fold:
     passes: int  # of the part that runs most often
     twins: dict[int, int]  # item of another pass -> its like in the body
 
+    def first_passes(self) -> list[int]:
+        """The first item for each part, in order; a ragged first pass comes before the body."""
+        early = {twin: item for item, twin in self.twins.items() if item < self.body[0]}
+        return sorted(early.get(part, part) for part in self.body)
+
 
 def fold(items: Sequence[int], symbols: Sequence[int], end: int, links: Links) -> list[Fold]:
     """All loops among ascending items, inner ones first.

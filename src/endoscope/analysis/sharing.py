@@ -10,62 +10,67 @@ from endoscope.analysis.opfacts import EDGE, FREE, WALL, OpFacts
 _DEEPEST = 8  # operations between a parameter and a weight that is made from it
 _ELEMENTWISE = frozenset(ELEMENTWISE)  # adding something that was learned does not make a layer with parameters
 
-Use = tuple[Hashable, ...]  # function, parameters, and plain arguments if it reads nothing but parameters
+#: Function, parameters, and its plain arguments if it reads nothing but parameters.
+Use = tuple[str, tuple[Hashable, ...]] | tuple[str, tuple[Hashable, ...], Hashable]
 
 
 def share_parameters(facts: OpFacts) -> list[int]:
     """A layer for each operation whose parameters are used again; a WALL where they are used just once."""
     states = [FREE if statement >= 0 else EDGE for statement in facts.statements]
     uses = _uses(facts) if facts.parameters else {}
-    for use in [use for use, ops in uses.items() if len(ops) == 1]:
-        like = _without_one(use, uses)
-        if like is not None:
-            uses[like] += uses.pop(use)
+    _join_learned_states(uses)
     layer = 0
     for ops in uses.values():
-        for op in ops:
-            states[op] = layer if len(ops) > 1 else WALL
-        layer += len(ops) > 1
+        if len(ops) == 1:
+            states[ops[0]] = WALL
+        else:
+            for op in ops:
+                states[op] = layer
+            layer += 1
     return states
 
 
 def _uses(facts: OpFacts) -> dict[Use, list[int]]:
-    """Every operation that reads a parameter, or a weight that is made from parameters alone."""
+    """Every operation that reads a parameter, or multiplies with a weight that is made from parameters alone."""
     uses: dict[Use, list[int]] = {}
     tokens: dict[int, int] = {node: node for node in facts.parameters}  # what a parameter or weight is known by
     depths: dict[int, int] = {}  # weight -> operations above it
     made: dict[Use, int] = {}
-    weights, parents, known = tokens.keys(), facts.parents, depths.keys()
-    fixed = facts.buffers | facts.constants
+    types, statements, parents = facts.types, facts.statements, facts.parents
+    weights, known, fixed = tokens.keys(), depths.keys(), facts.buffers | facts.constants
     for op, node in enumerate(facts.nodes):
         above = parents[node]
-        if weights.isdisjoint(above) or facts.statements[op] < 0:
+        if weights.isdisjoint(above) or statements[op] < 0:
             continue
-        if known.isdisjoint(above):
+        if not depths or known.isdisjoint(above):
+            direct = True
             used: tuple[Hashable, ...] = tuple([tokens[parent] for parent in above if parent in tokens])
         else:  # which of its outputs matters: the parts of a split weight are different weights
-            used = tuple([(tokens[p], number) for p, number in facts.reads(op) if p in tokens])
+            direct = not facts.parameters.isdisjoint(above)
+            used = tuple([(tokens[parent], number) for parent, number in facts.reads(op) if parent in tokens])
             used += facts.modules(op)[-1:]  # a weight that is handed around is used by a layer of each module
-        use: Use = (facts.types[op], used)
-        pure = all(parent in tokens or parent in fixed for parent in above)
+        use: Use = (types[op], used)
+        pure = weights >= set(above) - fixed
         if pure:
             use = (*use, facts.signature(op))
             depth = 1 + max([depths.get(parent, 0) for parent in above])
             if depth <= _DEEPEST:
                 tokens[node] = made.setdefault(use, -1 - len(made))
                 depths[node] = depth
-        direct = not facts.parameters.isdisjoint(above)
-        if direct or (facts.types[op] not in _ELEMENTWISE and not pure):
-            uses.setdefault(use, []).append(op)
+        if direct or not (pure or types[op] in _ELEMENTWISE):
+            if use in uses:
+                uses[use].append(op)
+            else:
+                uses[use] = [op]
     return uses
 
 
-def _without_one(use: Use, uses: dict[Use, list[int]]) -> Use | None:
-    """The layer that takes the same parameters but one: a learned first state goes through the same weights."""
-    used = use[1]
-    assert isinstance(used, tuple)
-    for left_out in range(len(used) if len(used) > 1 else 0):
-        like = (use[0], used[:left_out] + used[left_out + 1 :])
-        if like in uses:
-            return like
-    return None
+def _join_learned_states(uses: dict[Use, list[int]]) -> None:
+    """A learned first state goes through the same weights as later ones: one parameter more, the same layer."""
+    sizes = {(use[0], len(use[1])) for use in uses}
+    for use in [use for use, ops in uses.items() if len(ops) == 1 and (use[0], len(use[1]) - 1) in sizes]:
+        for left_out in range(len(use[1])):
+            like = (use[0], use[1][:left_out] + use[1][left_out + 1 :])
+            if like in uses:
+                uses[like] = sorted(uses[like] + uses.pop(use))
+                break

@@ -13,7 +13,7 @@ import operator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from endoscope.analysis.reaching import uses_of
+from endoscope.analysis.reaching import surely, uses_of
 from endoscope.analysis.syntax import SourceFile, name_of
 
 _COMPARISONS: dict[type[ast.cmpop], Any] = {
@@ -36,6 +36,10 @@ class Step:
     other: Any = None
     repeats: bool = False  # of `any`, `all` and `in`: the same place asks one value after the other
 
+    def goes_on(self, exhausted: bool) -> bool:
+        """Whether something else is asked, unless this value settles it."""
+        return not self.last and not (self.repeats and exhausted)
+
 
 OPAQUE = Step("opaque")
 
@@ -52,9 +56,7 @@ def outcome(route: tuple[Step, ...], value: Any, *, exhausted: bool = False) -> 
             value = not value
         elif step.verb == "compare":
             value = step.compare(value, step.other)
-        elif step.verb == "opaque":
-            return None
-        elif not (step.last or (step.repeats and exhausted)) and bool(value) is (step.verb == "and"):
+        elif step.verb == "opaque" or (step.goes_on(exhausted) and bool(value) is (step.verb == "and")):
             return None
     return bool(value)
 
@@ -66,17 +68,27 @@ class Steered:
     by: ast.AST  # If, While, For, IfExp, Assert, comprehension, match_case, Match, BoolOp, Compare
     asked: ast.expr  # the part of the test through which the value comes in
     route: tuple[Step, ...]
-    operand: int = (
-        0  # of BoolOp and Compare: which operand; of a comprehension: which `if`, -1 for its source
-    )
+    operand: int = 0  # of BoolOp and Compare: which operand; of a comprehension: which `if`, -1 its source
     compared: int = -1  # where `asked` is a chain of comparisons: which of them
     by_name: bool = False  # the value was kept under a name until then
+    certain: bool = True  # the test is evaluated whenever the value leaves torch
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What happened to a value up to some point."""
+
+    route: tuple[Step, ...] = ()
+    followable: bool = True  # so far only what numbers go through: a name that it is given is followed
+    plain: bool = True  # it is a number of Python for sure, and not computed together with tensors
+    by_name: bool = False
+    certain: bool = True
 
 
 class Trail:
     """Climbs from one expression; `found` are the places it steers, `end` says why there are none.
 
-    `returned` is set if the value left through `return`, to what had happened to it: the caller's frame knows more.
+    `returned` is set if the value left through `return`: the caller's frame knows more.
     """
 
     def __init__(self, file: SourceFile, function: str) -> None:
@@ -84,53 +96,49 @@ class Trail:
         self.function = function
         self.found: list[Steered] = []
         self.end = "its value steers nothing in the code around it"
-        self.returned: tuple[Step, ...] | None = None
+        self.returned: Way | None = None
         self._asked: ast.expr | None = None
         self._compared = -1
         self._followed: set[tuple[ast.AST, str]] = set()
 
-    def start(self, asked: ast.expr, route: tuple[Step, ...] = (), operand: int = -1) -> None:
+    def start(self, asked: ast.expr, way: Way, operand: int = -1) -> None:
         """`operand` is given where one comparison of a chain was asked."""
         short: Steered | None = None
         self._asked, self._compared = asked, operand
         if isinstance(asked, ast.Compare) and 0 <= operand < len(asked.ops) - 1:
-            short = Steered(asked, asked, route, operand)
-            route = (*route, Step("and", last=False))
-        self._climb(asked, route, short, by_name=False)
+            short = Steered(asked, asked, way.route, operand)
+            way = replace(way, route=(*way.route, Step("and", last=False)))
+        self._climb(asked, way, short)
 
-    def _climb(self, asked: ast.expr, route: tuple[Step, ...], short: Steered | None, by_name: bool) -> None:
+    def _climb(self, asked: ast.expr, way: Way, short: Steered | None = None) -> None:
         """`short` is the first `and`, `or` or chain on the way that may stop early: steered itself outside of tests."""
         node: ast.AST = asked
-        number = True  # so far only what numbers go through: names may be followed
-        named: list[tuple[ast.NamedExpr, tuple[Step, ...]]] = []
-        operand = None
+        strict = not way.plain  # a tensor may have come of it, whose own truth is heard: no methods, no calls
+        named: list[tuple[ast.NamedExpr, Way]] = []
         while node in self.file.up:
             parent, field = self.file.up[node]
             operand = _tested(parent, field, node)
-            if operand is not None or isinstance(parent, (ast.stmt, ast.Lambda)):
+            if operand is not None:
+                route = _with_pattern(parent, field, way.route)
+                self._find(Steered(parent, asked, route, operand, -1, way.by_name, way.certain))
+                break
+            if isinstance(parent, (ast.stmt, ast.Lambda)):
+                if short is not None:
+                    self._find(short)
+                self._finish(node, way)
                 break
             if isinstance(parent, ast.BoolOp):
                 position = next(i for i, value in enumerate(parent.values) if value is node)
-                last = position == len(parent.values) - 1
-                if not last and short is None and not by_name:
-                    short = Steered(parent, asked, route, position)
-                route = (*route, Step("and" if isinstance(parent.op, ast.And) else "or", last))
+                if position < len(parent.values) - 1 and short is None and not way.by_name:
+                    short = Steered(parent, asked, way.route, position)
             elif isinstance(parent, ast.NamedExpr):
-                named.append((parent, route))
-            else:
-                route = (*route, *_step(parent, field))
-                number = number and _stays_a_number(parent)
-            if by_name and not number:
+                named.append((parent, way))
+            way = _through(parent, field, node, way)
+            if strict and not way.followable:
                 return
             node = parent
-        if operand is not None:
-            self._find(Steered(parent, asked, _with_pattern(parent, field, route), operand, -1, by_name))
-        elif short is not None:
-            self._find(short)
         for expression, so_far in named:
             self._follow(expression.target, expression, so_far)
-        if operand is None:
-            self._finish(node, route, number)
 
     def _find(self, place: Steered) -> None:
         if place.asked is self._asked:
@@ -138,31 +146,47 @@ class Trail:
         if all(place.by is not other.by for other in self.found):
             self.found.append(place)
 
-    def _finish(self, node: ast.AST, route: tuple[Step, ...], number: bool) -> None:
+    def _finish(self, node: ast.AST, way: Way) -> None:
         """The value has gone through a whole expression: what becomes of it?"""
-        parent, field = self.file.up.get(node, (node, ""))
-        if isinstance(parent, ast.Return) or (isinstance(parent, ast.Lambda) and field == "body"):
-            self.returned = route
+        parent, field = self.file.up[node]
+        leaves = isinstance(parent, ast.Return) or (isinstance(parent, ast.Lambda) and field == "body")
+        if leaves and way.followable:
+            self.returned = Way(way.route, plain=way.plain, certain=way.certain)
             self.end = f"its value is returned by {self.function}, and who asks there is not known"
         elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and field == "value":
             if isinstance(parent, ast.AugAssign):
-                route = (*route, OPAQUE)
-            targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-            for target in targets:
-                if isinstance(target, ast.Name) and number:
-                    self._follow(target, parent, route)
+                way = replace(way, route=(*way.route, OPAQUE), plain=False)
+            for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
+                if isinstance(target, ast.Name) and way.followable:
+                    self._follow(target, parent, way)
                     self.end = f"its value is kept in {target.id}, which no test in {self.function} uses"
                 else:
                     self.end = f"its value goes into {self.file.shown(target)}, which is not followed"
         elif isinstance(parent, ast.Expr) and isinstance(node, ast.Call) and node is not self._asked:
             self.end = f"its value is handed to {self.file.shown(node.func)}()"
 
-    def _follow(self, target: ast.Name, assignment: ast.AST, route: tuple[Step, ...]) -> None:
+    def _follow(self, target: ast.Name, assignment: ast.AST, way: Way) -> None:
         if (assignment, target.id) in self._followed:
             return
         self._followed.add((assignment, target.id))
         for use in uses_of(self.file, target.id, assignment):
-            self._climb(use, route, None, by_name=True)
+            certain = way.certain and surely(self.file, assignment, use)
+            self._climb(use, replace(way, by_name=True, certain=certain))
+
+
+def _through(parent: ast.AST, field: str, node: ast.AST, way: Way) -> Way:
+    """The way after the expression that the value is part of."""
+    if isinstance(parent, ast.BoolOp):
+        step = Step("and" if isinstance(parent.op, ast.And) else "or", last=node is parent.values[-1])
+        return replace(way, route=(*way.route, step))
+    if isinstance(parent, ast.NamedExpr):
+        return way
+    return replace(
+        way,
+        route=(*way.route, *_step(parent, field)),
+        followable=way.followable and _stays_a_number(parent),
+        plain=way.plain and _stays_plain(parent, node),
+    )
 
 
 def _tested(parent: ast.AST, field: str, node: ast.AST) -> int | None:
@@ -226,3 +250,13 @@ def _stays_a_number(parent: ast.AST) -> bool:
     if isinstance(parent, ast.Call):
         return name_of(parent.func) in _OF_NUMBERS
     return isinstance(parent, (ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp))
+
+
+def _stays_plain(parent: ast.AST, node: ast.AST) -> bool:
+    """Whether everything else that goes into the expression is a plain number, too."""
+    if isinstance(parent, ast.Call):
+        return name_of(parent.func) in ("bool", "int", "float")
+    others = [
+        part for part in ast.iter_child_nodes(parent) if isinstance(part, ast.expr) and part is not node
+    ]
+    return isinstance(parent, ast.IfExp) or all(_constant(part) is not None for part in others)

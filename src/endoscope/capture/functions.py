@@ -98,7 +98,7 @@ RANDOM_NAMES = frozenset(
 
 #: Results that a second call cannot be expected to repeat.
 UNINITIALISED = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted new".split())
-UNREPEATABLE = UNINITIALISED | frozenset("grad _make_dual _unpack_dual resize_ resize_as_".split())
+UNREPEATABLE = UNINITIALISED | frozenset("grad _make_dual _unpack_dual resize_ resize_as_ fused_moving_avg_obs_fake_quant".split())
 
 MOVING = frozenset("to cuda cpu xpu ipu tensor as_tensor new_tensor type asarray".split())
 

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from endoscope.capture.result import Trace
 
 
-#: Functions for which the values of an argument do not matter.
+#: Functions for which the values of an argument do not matter: they take its shape, or hand its memory on.
 SHAPE_READERS = frozenset(
-    "zeros_like ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_full new_empty view detach "
-    "reshape transpose permute getitem expand data requires_grad unsqueeze squeeze to contiguous set size".split()
+    """zeros_like ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_full new_empty detach
+    view view_as reshape flatten unflatten transpose permute movedim swapaxes T t mT getitem select narrow unbind
+    chunk split tensor_split unfold expand expand_as diagonal squeeze unsqueeze as_strided data to contiguous set
+    resize""".split()
 )
 
 

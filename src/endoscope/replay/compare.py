@@ -9,14 +9,14 @@ import torch
 
 #: A second run may use another instruction order (threads, alignment); more than this many units of the last place,
 #: relative to the largest value, is a difference. By size of the type in bytes; coarser types round the same way.
-UNITS_OF_LAST_PLACE = {1: 0, 2: 2}
-UNITS_OTHERWISE = 16
+COARSE_UNITS = {1: 0, 2: 2}
+UNITS_OF_LAST_PLACE = 16
 
 
 def tolerance(dtype: torch.dtype) -> float:
     if not (dtype.is_floating_point or dtype.is_complex):
         return 0.0
-    return UNITS_OF_LAST_PLACE.get(dtype.itemsize, UNITS_OTHERWISE) * torch.finfo(dtype).eps
+    return COARSE_UNITS.get(dtype.itemsize, UNITS_OF_LAST_PLACE) * torch.finfo(dtype).eps
 
 
 @dataclass(frozen=True, slots=True)
