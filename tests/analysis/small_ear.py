@@ -90,6 +90,14 @@ class Number:
     def mean(self) -> Number:
         return self._do("mean", lambda a, _: a, None)
 
+    def op(self, name: str) -> Number:
+        """An operation of this name."""
+        return self._do(name, lambda a, _: a, None)
+
+    def ask(self, name: str, answers: Any) -> Number:
+        """An operation whose result is the next of the answers."""
+        return self._do(name, lambda a, _: next(answers), None)
+
     def __bool__(self) -> bool:
         return bool(self.ear.let_out(self, "__bool__", bool(self.value)))
 

@@ -381,6 +381,49 @@ def test_a_bool_from_a_module() -> None:
     assert told(f, 1) == ["small(x): False -> then; gt | mul"]
 
 
+def stop(x, limit):
+    return bool(x > limit)
+
+
+def goes_on(stopped, patience):
+    return not stopped or patience > 3
+
+
+def test_a_loop_whose_test_is_asked_elsewhere() -> None:
+    def f(x):
+        stopped = False
+        while goes_on(stopped, patience=0):
+            x = x + 1
+            stopped = stop(x, 3)
+        return x.sin()
+
+    assert told(f, 1) == [
+        "stopped: False -> body; gt | add gt",
+        "stopped: False -> body; gt | add gt",
+        "stopped: True -> unknown; gt |",  # what goes_on makes of it is not known
+    ]
+
+
+def test_a_kept_bool_that_may_not_be_looked_at() -> None:
+    def f(x, y):
+        ok = bool(x)
+        if y.value == 1 and ok:
+            x = x + 1
+        if y.value == 2:
+            if ok:
+                x = x * 2
+        if y.value == 3:
+            return x.sin()
+        if ok:
+            x = x - 1
+        return x.mean()
+
+    assert told(f, 1, 0) == ["ok: True -> then; | sub"]
+    assert told(f, 1, 1) == ["ok: True -> then; | add", "ok: True -> then; | sub"]
+    assert told(f, 1, 2) == ["ok: True -> then; | mul", "ok: True -> then; | sub"]
+    assert told(f, 1, 3) == ["ok: True -> unknown; |"]
+
+
 # ---- branches that call functions ---------------------------------------------------------------------------------
 
 

@@ -59,9 +59,7 @@ def find_asked(file: SourceFile, code: CodeType, instruction: int, leaving: str)
         return CHANGED.format(code.co_filename)
     if at.jumps:
         node = _tested(file, at, node)
-    if isinstance(
-        node, (ast.If, ast.While, ast.Assert)
-    ):  # rewritten code: all of it claims to be the statement
+    if isinstance(node, (ast.If, ast.While, ast.Assert)):  # rewritten code: all of it claims to be the statement
         node = node.test
         if isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.IfExp)):
             return Asking(file, node, (OPAQUE,))

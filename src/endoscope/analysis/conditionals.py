@@ -87,8 +87,7 @@ def _search(code: CodeType, instruction: int, leaving: str, way: Way = _FRESH) -
     trail = Trail(asking.file, function_name(code))
     trail.start(asking.node, replace(way, route=(*way.route, *asking.route)), asking.operand)
     tests, bare = (
-        tuple(describe(asking.file, code, steered) for steered in found)
-        for found in (trail.found, _negation(asking))
+        tuple(describe(asking.file, code, steered) for steered in found) for found in (trail.found, _negation(asking))
     )
     return _Search(tests, bare or Unlocated(trail.end, *where), trail.returned)
 

@@ -152,9 +152,7 @@ def _parts(file: SourceFile, steered: Steered) -> _Parts:
     if isinstance(node, ast.If):
         return _if(file, node)
     if isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
-        kind, test = (
-            (Construct.WHILE, node.test) if isinstance(node, ast.While) else (Construct.FOR, node.iter)
-        )
+        kind, test = (Construct.WHILE, node.test) if isinstance(node, ast.While) else (Construct.FOR, node.iter)
         return _two(kind, node, test, ("body", node.body), ("else", node.orelse))
     if isinstance(node, ast.IfExp):
         return _two(Construct.TERNARY, node, node.test, ("then", [node.body]), ("else", [node.orelse]))
@@ -220,9 +218,7 @@ def _comprehension(file: SourceFile, node: ast.comprehension, condition: int) ->
         return _Parts(Construct.FOR, whole, node.iter, [("body", spans)], "body", NOTHING)
     settled = condition == len(node.ifs) - 1
     test = node.ifs[condition]
-    return _Parts(
-        Construct.COMPREHENSION, whole, test, [("then", spans)], "then" if settled else UNSETTLED, NOTHING
-    )
+    return _Parts(Construct.COMPREHENSION, whole, test, [("then", spans)], "then" if settled else UNSETTLED, NOTHING)
 
 
 def _match(file: SourceFile, node: ast.Match | ast.match_case) -> _Parts:

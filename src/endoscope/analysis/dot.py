@@ -8,7 +8,7 @@ what no input leads to, yellow for a value that decided a branch.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from endoscope.analysis.picture import NOWHERE, Box, Edge, Look, Node, Picture, Weight, range_text, size_text
 
@@ -40,23 +40,35 @@ graph [rankdir={direction} fontname="Helvetica" fontsize=13 label=<{label}> labe
 node [shape=oval style=filled fillcolor="{white}" fontname="Helvetica" fontsize=10 height=0.3 margin="0.06,0.03"]
 edge [fontname="Helvetica" fontsize=8 arrowsize=0.6 color="#404040" labeldistance=1.4]
 """
-# Graphviz optimises until it is done, which for thousands of nodes can be never.
-_LARGE = "\n  nslimit=1 nslimit1=1 mclimit=0.2 splines=line"
+# Graphviz optimises until it is done, which for thousands of nodes can be never: say how many rounds.
+_LARGE = "\n  nslimit={limit:.3f} nslimit1=1 mclimit=0.2 splines=line"
+_ROUNDS = 60
 
 
 def dot_text(picture: Picture, direction: str = "up", large: int = 1500) -> str:
     """The picture in the DOT language. Above `large` nodes the layout is asked to be quick, not beautiful."""
-    quick = _LARGE if len(picture.nodes) > large else ""
+    quick = _LARGE.format(limit=_ROUNDS / len(picture.nodes)) if len(picture.nodes) > large else ""
+    names = _names(picture.nodes)
     label = "<br align='left'/>".join([f"<b>{_text(picture.title)}</b>", *map(_text, picture.facts)])
     lines = [
         _HEAD.format(direction=DIRECTIONS[direction], label=f"{label}<br align='left'/>", large=quick, white=WHITE)
     ]
-    lines += _boxes_and_nodes(picture, direction)
-    lines += map(_edge, picture.edges)
+    lines += _boxes_and_nodes(picture, names, direction)
+    lines += [f"{names[e.source]} -> {names[e.target]}{_edge(e)}" for e in picture.edges]
     return "\n".join([*lines, "}", ""])
 
 
-def _boxes_and_nodes(picture: Picture, direction: str) -> Iterator[str]:
+def _names(nodes: Sequence[Node]) -> dict[int, str]:
+    """What a node is called in the file: its label. Browsers show it when the pointer rests on the node."""
+    names: dict[int, str] = {}
+    used: dict[str, int] = {}
+    for node in nodes:
+        count = used[node.label] = used.get(node.label, 0) + 1
+        names[node.key] = f'"{_quoted(node.label if count == 1 else f"{node.label} ({count})")}"'
+    return names
+
+
+def _boxes_and_nodes(picture: Picture, names: dict[int, str], direction: str) -> Iterator[str]:
     inner_boxes: dict[int, list[Box]] = {}
     inner_nodes: dict[int, list[Node]] = {}
     for key in sorted(picture.boxes):
@@ -64,16 +76,16 @@ def _boxes_and_nodes(picture: Picture, direction: str) -> Iterator[str]:
     for node in picture.nodes:
         inner_nodes.setdefault(node.box, []).append(node)
     pending: list[Box | str] = list(reversed(inner_boxes.get(NOWHERE, [])))
-    yield from (_node(node, "") for node in inner_nodes.get(NOWHERE, []))
+    yield from (f'{names[node.key]} {_node(node, "")}' for node in inner_nodes.get(NOWHERE, []))
     while pending:
         item = pending.pop()
         if isinstance(item, str):
             yield item
             continue
         around = picture.address_around(item.parent)
-        yield f"subgraph cluster_{item.key} {{ {_frame(item, around, direction)}"
+        yield f'subgraph "cluster_{item.key} {_quoted(item.name)}" {{ {_frame(item, around, direction)}'
         inner = picture.address_around(item.key)
-        yield from (_node(node, inner) for node in inner_nodes.get(item.key, []))
+        yield from (f"{names[node.key]} {_node(node, inner)}" for node in inner_nodes.get(item.key, []))
         pending.append("}")
         pending += reversed(inner_boxes.get(item.key, []))
 
@@ -118,7 +130,7 @@ def _node(node: Node, around: str) -> str:
         attributes.append('style="filled,dashed"')
     if node.look is Look.MODULE:
         attributes.append("peripheries=2")
-    return f"n{node.key} [{' '.join(attributes)}]"
+    return f"[{' '.join(attributes)}]"
 
 
 def _fill(node: Node) -> str:
@@ -182,7 +194,9 @@ def _edge(edge: Edge) -> str:
         attributes.append(f"label=<{'<br/>'.join(middle)}>")
     if edge.control:
         attributes.append(f'style=dashed color="{CONTROL}" arrowhead=open')
-    return f"n{edge.source} -> n{edge.target}" + (f" [{' '.join(attributes)}]" if attributes else "")
+    if edge.again:
+        attributes.append(f'style=dashed color="{FOLD}" fontcolor="{FOLD}" constraint=false')
+    return f" [{' '.join(attributes)}]" if attributes else ""
 
 
 def _text(text: str) -> str:

@@ -80,6 +80,7 @@ class Edge:
     output: str = ""  # which of several outputs of the source: "[1]"
     mark: str = ""  # IF, THEN, ...
     control: bool = False
+    again: bool = False  # goes to the next of several equal blocks, of which only one is drawn
     leaves: tuple[int, ...] = ()  # passes of the source that send this; empty for all
     enters: tuple[int, ...] = ()  # passes of the target that receive this; empty for all
 
@@ -182,7 +183,7 @@ def merge_edges(
     for edge in edges:
         source, target = stand_in.get(edge.source, edge.source), stand_in.get(edge.target, edge.target)
         argument = edge.argument.partition("[")[0]  # members of one list are not told apart
-        bare = Edge(source, target, argument, edge.output, edge.mark, edge.control)
+        bare = Edge(source, target, argument, edge.output, edge.mark, edge.control, edge.again)
         known = found.setdefault(bare, (set(), set(), set()))
         leaves, enters = passes(edge)
         known[0].update(leaves)

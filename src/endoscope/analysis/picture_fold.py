@@ -292,7 +292,25 @@ def _apply(picture: Picture, groups: list[Group]) -> Picture:
     outer = [e for e in picture.edges if not _same_group(e, unit_of)]
     merged = merge_edges(outer, stand_in, _passes(unit_of, picture.by_key), counts)
     drawn = tuple(edge for edge in inner if edge.source not in stand_in)
-    return occupied(replace(picture, nodes=kept, edges=drawn + merged, boxes=boxes))
+    links = tuple(link for number, group in enumerate(groups) for link in _links(picture, group, number, unit_of))
+    return occupied(replace(picture, nodes=kept, edges=drawn + merged + links, boxes=boxes))
+
+
+def _links(picture: Picture, group: Group, number: int, unit_of: dict[int, tuple[int, int]]) -> list[Edge]:
+    """What one unit hands to the next, unless it is plain: the one value that the last unit hands to the outside."""
+    first, second = group.nodes(0), group.nodes(1)
+    place = {node: n for n, node in enumerate(first)} | {node: n for n, node in enumerate(second)}
+    last = set(group.nodes(-1))
+    handed = [
+        replace(e, source=e.source, target=first[place[e.target]], enters=tuple(range(2, len(group.units) + 1)))
+        for e in picture.edges
+        if unit_of.get(e.source) == (number, 1) and unit_of.get(e.target) == (number, 2)
+    ]
+    leaving = {e.source for e in picture.edges if e.source in last and unit_of.get(e.target, (-1,))[0] != number}
+    outputs = {group.nodes(-1)[place[e.source]] for e in handed}
+    if len(outputs) == 1 and outputs <= leaving:
+        return []
+    return [replace(e, again=True, leaves=(), mark="") for e in handed]
 
 
 def _same_group(edge: Edge, unit_of: dict[int, tuple[int, int]]) -> bool:

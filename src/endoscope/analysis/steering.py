@@ -256,7 +256,5 @@ def _stays_plain(parent: ast.AST, node: ast.AST) -> bool:
     """Whether everything else that goes into the expression is a plain number, too."""
     if isinstance(parent, ast.Call):
         return name_of(parent.func) in ("bool", "int", "float")
-    others = [
-        part for part in ast.iter_child_nodes(parent) if isinstance(part, ast.expr) and part is not node
-    ]
+    others = [part for part in ast.iter_child_nodes(parent) if isinstance(part, ast.expr) and part is not node]
     return isinstance(parent, ast.IfExp) or all(_constant(part) is not None for part in others)

@@ -114,11 +114,7 @@ class SourceFile:
 def span_of(node: ast.AST) -> Span:
     """Where a node stands; decorators belong to what they decorate, a module begins at the top."""
     if isinstance(node, ast.Module):
-        return (
-            Span(1, 0, node.body[-1].end_lineno or 1, node.body[-1].end_col_offset or 0)
-            if node.body
-            else _START
-        )
+        return Span(1, 0, node.body[-1].end_lineno or 1, node.body[-1].end_col_offset or 0) if node.body else _START
     line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
     for decorator in getattr(node, "decorator_list", ()):
         line, column = min((line, column), (decorator.lineno, column))
@@ -215,9 +211,7 @@ def open_source(filename: str) -> SourceFile | str:
         _parsed[filename] = kept
         if len(_parsed) > _FILES_KEPT:
             _parsed.popitem(last=False)
-    return (
-        kept[1] or f"source not available: the text of {filename} is not Python that this interpreter reads"
-    )
+    return kept[1] or f"source not available: the text of {filename} is not Python that this interpreter reads"
 
 
 def reread(filename: str) -> bool:

@@ -65,15 +65,24 @@ class Event(NamedTuple):
     first: int  # nodes that it stands for
     last: int  # exclusive
     asked: int  # number of the value that left, -1 for operations and calls
+    call: int  # the module call that was running when the value left
 
 
 class Timeline:
-    """Events of the functions in `homes`; `when_asked` says when each value left."""
+    """Events of the functions in `homes`; `when_asked` says when each value left.
+
+    `spans` are the places of the values that left, where they are known better than from the instruction.
+    """
 
     def __init__(
-        self, asked: Sequence[Asked], heard: Sequence[Heard], calls: Sequence[CallSite], homes: set[Home]
+        self,
+        asked: Sequence[Asked],
+        heard: Sequence[Heard],
+        calls: Sequence[CallSite],
+        homes: set[Home],
+        spans: Sequence[Span | None],
     ) -> None:
-        self._homes = homes
+        self._spans = spans
         self._events: dict[Home, list[Event]] = {home: [] for home in homes}
         self._codes: dict[int, tuple[CodeType, list[Event] | None, list[Span | None]]] = {}
         self.when_asked: list[int] = []
@@ -100,18 +109,20 @@ class Timeline:
                     self._add_call(calls[next_call])
                     next_call += 1
                 self.when_asked.append(self._now)
-                self._add(value.code, value.instruction, value.node, value.node, next_asked)
+                self._add(value.code, value.instruction, value.node, value.node, next_asked, value.call)
                 next_asked += 1
             while next_call < len(calls) and calls[next_call].first <= node:
                 self._add_call(calls[next_call])
                 next_call += 1
             if item is not None:
-                self._add(item.code, item.instruction, item.node, item.node + 1, -1)
+                self._add(item.code, item.instruction, item.node, item.node + 1)
 
     def _add_call(self, call: CallSite) -> None:
-        self._add(call.code, call.instruction, call.first, call.last, -1)
+        self._add(call.code, call.instruction, call.first, call.last)
 
-    def _add(self, code: CodeType | None, instruction: int, first: int, last: int, asked: int) -> None:
+    def _add(
+        self, code: CodeType | None, instruction: int, first: int, last: int, asked: int = -1, call: int = -1
+    ) -> None:
         now, self._now = self._now, self._now + 1
         if code is None:
             return
@@ -120,9 +131,9 @@ class Timeline:
             known = self._codes[id(code)] = self._learn(code)
         _, events, spans = known
         if events is not None and 0 <= instruction // 2 < len(spans):
-            span = spans[instruction // 2]
+            span = (self._spans[asked] if asked >= 0 else None) or spans[instruction // 2]
             if span is not None:
-                events.append(Event(now, span, first, last, asked))
+                events.append(Event(now, span, first, last, asked, call))
 
     def _learn(self, code: CodeType) -> tuple[CodeType, list[Event] | None, list[Span | None]]:
         events = self._events.get(home_of(code))

@@ -87,7 +87,7 @@ class Aliasing:
                     member = members.get(id(tensor))
                     if member is None or self._dereference(member.reference) is not tensor:
                         member = members[id(tensor)] = _Member(self._objects[slot])
-                    member.region = region_of(tensor)
+                    member.region = None  # worked out when a neighbour is written
                     member.latest = slot
                     member.uncopied.append(slot)
         self._indexed = len(self._objects)
@@ -105,26 +105,37 @@ class Aliasing:
             return [] if slot is None else [(_Member(tensor, None, slot, [slot]), tensor)]
         alive = []
         members = self._by_storage.get(key, {})
-        start, stop = (within.start, within.stop) if within is not None else (0, 0)
         for identity, member in list(members.items()):
             region = member.region
-            if within is not None and region is not None and (region.start >= stop or region.stop <= start):
+            if (
+                within is not None
+                and region is not None
+                and (region.start >= within.stop or region.stop <= within.start)
+            ):
                 continue
             other = self._dereference(member.reference)
             if other is None:
                 del members[identity]
-            else:
-                alive.append((member, other))
+                continue
+            if region is None and other is not tensor:
+                member.region = region_of(other)
+            alive.append((member, other))
         return alive
 
     def before_write(self, tensors: list[torch.Tensor], copy: Callable[[list[int], torch.Tensor], None]) -> None:
         """Call `copy(slots, tensor)` for every value that the coming write would destroy."""
         for tensor in tensors:
-            written = region_of(tensor) if storage_key(tensor) is not None else None
+            alone = len(self._by_storage.get(self._key_after_index(tensor), ())) <= 1
+            written = None if alone or storage_key(tensor) is None else region_of(tensor)
             for member, other in self._members(tensor, written):
-                if other is tensor or written is None or member.region is None or overlaps(member.region, written):
+                if other is tensor or written is None or _hit(member, written):
                     copy(member.uncopied, other)
                     member.uncopied = []
+
+    def _key_after_index(self, tensor: torch.Tensor) -> int:
+        self.index()
+        key = storage_key(tensor)
+        return 0 if key is None else key
 
     def let_go(self, tensor: torch.Tensor) -> list[int]:
         """Slots whose value is still read from `tensor`; the caller takes care of them from here on."""
@@ -141,10 +152,14 @@ class Aliasing:
         if key is None:
             return
         self._versions.setdefault(key, set()).add(version_of(tensor))
+        self.index()
+        if len(self._by_storage.get(key, ())) <= 1:
+            return  # nobody else is on this storage
         written = region_of(tensor)
         for member, other in self._members(tensor, written):
-            if other is tensor or member.region is None or not overlaps(member.region, written):
+            if other is tensor or not _hit(member, written):
                 continue
+            assert member.region is not None
             note = self.readers.get(id(other))
             if note is None:
                 note = self.readers[id(other)] = Overwritten(member.latest, member.region)
@@ -206,6 +221,10 @@ class Aliasing:
                 note.slots.append(slot)
                 note.regions.append(region_of(other))
         return note.read()
+
+
+def _hit(member: _Member, written: Region) -> bool:
+    return member.region is None or overlaps(member.region, written)
 
 
 def _same_layout(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -10,7 +10,7 @@ import ctypes
 
 import torch
 
-_SAMPLES = 8
+_SAMPLES = 4
 _WIDTH = 8  # bytes per sample
 
 

@@ -98,7 +98,9 @@ RANDOM_NAMES = frozenset(
 
 #: Results that a second call cannot be expected to repeat.
 UNINITIALISED = frozenset("empty empty_like new_empty empty_strided new_empty_strided empty_permuted new".split())
-UNREPEATABLE = UNINITIALISED | frozenset("grad _make_dual _unpack_dual resize_ resize_as_ fused_moving_avg_obs_fake_quant".split())
+UNREPEATABLE = UNINITIALISED | frozenset(
+    "grad _make_dual _unpack_dual resize_ resize_as_ fused_moving_avg_obs_fake_quant".split()
+)
 
 MOVING = frozenset("to cuda cpu xpu ipu tensor as_tensor new_tensor type asarray".split())
 
@@ -255,12 +257,11 @@ def _positions(positions: list[int], names: list[str]) -> Callable[[tuple[Any, .
 
 
 def _running_statistics(name: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
-    *statistics, training = RUNNING_STATISTICS[name]
+    *statistics, (position, keyword) = RUNNING_STATISTICS[name]
+    every = _positions([p for p, _ in statistics], [n for _, n in statistics])
 
     def pick(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        position, keyword = training
-        if not (args[position] if position < len(args) else kwargs.get(keyword)):
-            return []
-        return _positions([p for p, _ in statistics], [n for _, n in statistics])(args, kwargs)
+        training = args[position] if position < len(args) else kwargs.get(keyword)
+        return every(args, kwargs) if training else []
 
     return pick

@@ -192,6 +192,15 @@ def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, **kwargs)
         if isinstance(self, script):
             return hear_opaque(recorders[-1], original, self, args, kwargs)
+        if len(recorders) == 1:  # the usual case, without lists
+            recorder = recorders[0]
+            call = recorder.begin_module(self, args, kwargs)
+            try:
+                out = original(self, *args, **kwargs)
+                recorder.end_module(call, out)
+                return out
+            finally:
+                recorder.leave(call)
         entered = [r.begin_module(self, args, kwargs) for r in recorders]
         try:
             out = original(self, *args, **kwargs)

@@ -130,9 +130,6 @@ class Recorder(TorchFunctionMode):
             argument_tensors(kwargs["out"], written)
         reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
         self.before_call(written, facts, kwargs.get("generator"))
-        statistics = [args[i] for i in (3, 4) if facts.uncounted and i < len(args) and isinstance(args[i], Tensor)]
-        for tensor in statistics:
-            self._copy_now(tensor)
         started = perf_counter_ns()
         out = func(*args, **kwargs)
         ended = perf_counter_ns()

@@ -37,18 +37,19 @@ def storage_key(tensor: torch.Tensor) -> int | None:
     The address, so that tensors made from numpy or dlpack over the same memory are known as relatives.
     """
     try:
-        tensor = unwrapped(tensor)
-        storage = tensor.untyped_storage()
-        address = storage.data_ptr() if tensor.__class__ in (torch.Tensor, torch.nn.Parameter) else 0
+        storage = unwrapped(tensor).untyped_storage()
+        address = storage.data_ptr() if tensor.__class__ in _PLAIN else 0
         return address or int(storage._cdata)
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return None
 
 
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
+
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     """Inside `vmap` and `grad` tensors are wrappers that die with the transform; the tensor inside stays."""
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    while wrapped(tensor):
+    while _is_wrapped(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
 
@@ -61,9 +62,13 @@ def version_of(tensor: torch.Tensor) -> int:
         return -1
 
 
+_UNINITIALISED = (torch.nn.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
 def is_uninitialised(tensor: torch.Tensor) -> bool:
     """A parameter or buffer of a lazy module that has no shape yet."""
-    return isinstance(tensor, (torch.nn.UninitializedParameter, torch.nn.parameter.UninitializedBuffer))
+    return tensor.__class__ in _UNINITIALISED  # isinstance would run Python code of Parameter's metaclass
 
 
 def region_of(tensor: torch.Tensor) -> Region:

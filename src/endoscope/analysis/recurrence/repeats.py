@@ -29,11 +29,6 @@ class Fold:
     passes: int  # of the part that runs most often
     twins: dict[int, int]  # item of another pass -> its like in the body
 
-    def first_passes(self) -> list[int]:
-        """The first item for each part, in order; a ragged first pass comes before the body."""
-        early = {twin: item for item, twin in self.twins.items() if item < self.body[0]}
-        return sorted(early.get(part, part) for part in self.body)
-
 
 def fold(items: Sequence[int], symbols: Sequence[int], end: int, links: Links) -> list[Fold]:
     """All loops among ascending items, inner ones first.
@@ -105,7 +100,7 @@ def _ragged_end(
     return twins
 
 
-def find_runs(symbols: Sequence[int]) -> list[tuple[int, int, int]]:
+def find_runs(symbols: Sequence[Hashable]) -> list[tuple[int, int, int]]:
     """Start, period and end of stretches that repeat themselves at least once in full.
 
     Periods are guessed from the distance to the last and the last but one occurrence of a symbol: in nearly every
@@ -113,8 +108,8 @@ def find_runs(symbols: Sequence[int]) -> list[tuple[int, int, int]]:
     """
     symbols = list(symbols)
     runs: list[tuple[int, int, int]] = []
-    last: dict[int, int] = {}
-    before: dict[int, int] = {}  # the occurrence before the last
+    last: dict[Hashable, int] = {}
+    before: dict[Hashable, int] = {}  # the occurrence before the last
     examined: dict[int, int] = {}  # period -> end of the last stretch looked at
     position, budget = 0, _STEPS_PER_SYMBOL * len(symbols)
     while position < len(symbols) and budget > 0:
@@ -141,7 +136,7 @@ def find_runs(symbols: Sequence[int]) -> list[tuple[int, int, int]]:
     return runs
 
 
-def _stretch(symbols: list[int], position: int, period: int) -> tuple[int, int]:
+def _stretch(symbols: list[Hashable], position: int, period: int) -> tuple[int, int]:
     """The longest stretch around `position` in which each symbol equals the one a period earlier."""
     start = position
     while start > period and symbols[start - 1] == symbols[start - 1 - period]:

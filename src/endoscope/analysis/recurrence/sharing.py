@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from endoscope.analysis.flops import ELEMENTWISE
-from endoscope.analysis.opfacts import EDGE, FREE, WALL, OpFacts
+from endoscope.analysis.recurrence.facts import EDGE, FREE, WALL, OpFacts
 
 _DEEPEST = 8  # operations between a parameter and a weight that is made from it
 _ELEMENTWISE = frozenset(ELEMENTWISE)  # adding something that was learned does not make a layer with parameters

@@ -9,16 +9,15 @@ graph, where code that was written out twice has to match exactly.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
 
-from endoscope.analysis.opfacts import EDGE, FREE, TWIN, WALL, OpFacts
 from endoscope.analysis.reach import children_of
+from endoscope.analysis.recurrence.facts import EDGE, FREE, TWIN, WALL, Gap, OpFacts
 
 _FARTHEST = 256  # operations that are looked at to find out whether one depends on another
-
-Gap = tuple[int, int]  # first operation without parameters, and the next one with them
+_MOST_TRIES = 8  # how often one operation is compared, each time with new neighbours
 
 
 def grow(facts: OpFacts, states: list[int], gaps: Sequence[Gap]) -> None:
@@ -127,15 +126,17 @@ class _Edges:
     def __init__(self, facts: OpFacts, states: list[int]) -> None:
         self.facts, self.states = facts, states
         self.op_of = {node: op for op, node in enumerate(facts.nodes)}
-        self.fresh = max(states) + 1
+        self.fresh = 1 + max(states)
         self.met: dict[Hashable, tuple[int, int]] = {}  # layer, side, likeness -> pass, its neighbour
         self.searched: set[tuple[int, bool, str]] = set()  # layer, side, function
+        self.taken: set[tuple[int, bool, int]] = set()  # pass, side, layer of a neighbour there
+        self.likeness = functools.cache(lambda op: (facts.signature(op), facts.modules(op)[-1:]))
 
-    @cached_property
+    @functools.cached_property
     def children(self) -> list[list[int]]:
         return children_of(self.facts.parents)
 
-    @cached_property
+    @functools.cached_property
     def passes(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for op, state in enumerate(self.states):
@@ -144,10 +145,11 @@ class _Edges:
         return found
 
     def grow(self, free: Iterable[int]) -> None:
-        waiting = list(free)
+        waiting, tries = list(free), Counter[int]()
         while waiting:
             op = waiting.pop()
-            if self.states[op] == FREE:
+            tries[op] += 1
+            if self.states[op] == FREE and tries[op] <= _MOST_TRIES:
                 for new in self._join(op):
                     waiting += [near for below in (True, False) for near in self._beside(new, below)]
 
@@ -160,26 +162,40 @@ class _Edges:
         """Find its like beside another pass; returns the operations that have got a layer."""
         states = self.states
         for below in (True, False):
-            for one in self._beside(op, not below):  # it stands below its parents
+            for one in self._beside(op, not below):  # what stands below a pass has it as a parent
                 if states[one] < 0:
                     continue
-                self._search(states[one], below, op)
-                pass_, like = self.met.setdefault((states[one], below, self._likeness(op)), (one, op))
+                self._search(states[one], below, self.facts.types[op])
+                pass_, like = self.met.setdefault((states[one], below, self.likeness(op)), (one, op))
                 if pass_ == one or like == op or not self._apart((op, one), (like, pass_), below):
                     continue
                 if states[like] == FREE:
-                    states[op] = states[like] = self.fresh
-                    self.passes[self.fresh] = [like, op]
-                    self.fresh += 1
-                    return [op, like]
-                if states[like] >= 0 and all(states[o] != states[like] for o in self._beside(one, below)):
-                    states[op] = states[like]
-                    self.passes[states[op]].append(op)
-                    return [op]
+                    return self._give(self.fresh, {op: (one, below), like: (pass_, below)})
+                if states[like] >= 0 and (one, below, states[like]) not in self.taken:
+                    return self._give(states[like], {op: (one, below)})
         return []
 
+    def _give(self, layer: int, places: Mapping[int, tuple[int, bool]]) -> list[int]:
+        for op, (pass_, below) in places.items():
+            self.states[op] = layer
+            self.passes.setdefault(layer, []).append(op)
+            self.taken.add((pass_, below, layer))
+        self.fresh = max(self.fresh, layer + 1)
+        return list(places)
+
+    def _search(self, layer: int, below: bool, function: str) -> None:
+        """Note what stands beside the passes of a layer and has a layer already."""
+        if (layer, below, function) in self.searched:
+            return
+        self.searched.add((layer, below, function))
+        for one in self.passes[layer]:
+            for near in self._beside(one, below):
+                if self.states[near] >= 0 and self.facts.types[near] == function:
+                    self.taken.add((one, below, self.states[near]))
+                    self.met.setdefault((layer, below, self.likeness(near)), (one, near))
+
     def _apart(self, first: tuple[int, int], second: tuple[int, int], below: bool) -> bool:
-        """Two operations belong to different passes, and not one after the other to the same: `a + b + c`."""
+        """They belong to different passes, and not one after the other to the same, as in `a + b + c`."""
         (early, early_pass), (late, late_pass) = sorted((first, second))
         if (early < late_pass) if below else (early_pass < late):
             return True
@@ -193,17 +209,3 @@ class _Edges:
                 seen.add(node)
                 waiting += parents[node]
         return not waiting
-
-    def _search(self, layer: int, below: bool, op: int) -> None:
-        """Note the neighbours of all passes that may be like `op` and have a layer already."""
-        key = (layer, below, self.facts.types[op])
-        if key in self.searched:
-            return
-        self.searched.add(key)
-        for one in self.passes[layer]:
-            for near in self._beside(one, below):
-                if self.states[near] >= 0 and self.facts.types[near] == key[2]:
-                    self.met.setdefault((layer, below, self._likeness(near)), (one, near))
-
-    def _likeness(self, op: int) -> Hashable:
-        return self.facts.signature(op), self.facts.modules(op)[-1:]

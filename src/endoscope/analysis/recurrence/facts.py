@@ -14,6 +14,8 @@ TWIN = -5  # the same in a later pass
 
 NONE = -1  # the statement of an input or output
 
+Gap = tuple[int, int]  # a stretch without parameters: its first operation, and the one that ends it
+
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
