@@ -92,13 +92,13 @@ def test_elif_chains_say_which_branch_ran_at_last() -> None:
 def test_a_part_that_no_tensor_answers_is_judged_by_what_is_heard() -> None:
     def f(x, kind):
         if x > 3 and kind.value == "a":
-            y = x * 2
+            x = x * 2
         elif kind.value == "b":
-            y = x - 1
+            x = x - 1
         elif kind.value == "c":
             pass
         else:
-            y = x + 1
+            x = x + 1
         return x.sin()
 
     def run(kind: str, x: int = 5) -> str:
@@ -548,7 +548,7 @@ def test_an_unknown_value_is_judged_by_what_is_heard() -> None:
             y = x + 1
         return y
 
-    ear, out = listen(f, 0)
+    ear, _ = listen(f, 0)
     (value,) = ear.asked
     blind = Asked(value.node, value.steering, None, value.code, value.instruction)
     (found,) = branches([blind], ear.heard, ear.parents, [1] * len(ear.parents))

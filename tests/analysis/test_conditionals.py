@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from endoscope.analysis.conditionals import NOTHING, UNSETTLED, Construct, Test, Unlocated, locate
-from tests.analysis.small_ear import define, listen, first_test_of, all_tests_of, written
+from tests.analysis.small_ear import all_tests_of, define, first_test_of, listen, written
 
 
 def unlocated(function: Any, *values: Any) -> Unlocated:
@@ -479,6 +479,35 @@ def test_module_level_code() -> None:
     linecache.cache["<cell>"] = (len(text), None, text.splitlines(keepends=True), "<cell>")
     test = first_test_of(lambda x: exec(compile(text, "<cell>", "exec"), {"x": x}), 1)
     assert (test.kind, test.function, test.line) == ("if", "<module>", 1)
+
+
+def test_an_evaluated_expression() -> None:
+    text = "x * 2 if x > 0 else x"
+    linecache.cache["<expression>"] = (len(text), None, [text], "<expression>")
+    test = first_test_of(lambda x: eval(compile(text, "<expression>", "eval"), {"x": x}), 1)
+    assert (test.kind, written(test, "then")) == ("ternary", "x * 2")
+
+
+def test_async_functions_and_class_bodies() -> None:
+    def f(x):
+        async def steps():
+            if x > 1:
+                return x * 2
+
+        class Made:
+            value = x * 3 if x > 2 else x
+
+        with pytest.raises(StopIteration):
+            steps().send(None)
+        return Made.value
+
+    first, second = all_tests_of(f, 1)
+    assert {first.text: first.kind, second.text: second.kind} == {"x > 1": "if", "x > 2": "ternary"}
+
+
+@pytest.mark.parametrize("instruction", [-1, -2, 3, 10**6])
+def test_an_instruction_that_does_not_exist(instruction: int) -> None:
+    assert isinstance(locate(with_decorators.__code__, instruction), Unlocated)
 
 
 # ---- where is the source? -----------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from endoscope.schema.ops import Kind
 
 
 @pytest.fixture(autouse=True)
-def _noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Note with each departure when it happened, what Python got and who called; and the line of each module call."""
     leave, begin = recorder_module.Recorder._leave, recorder_module.Calls.begin
 
@@ -40,7 +39,6 @@ def _noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(recorder_module.Recorder, "_leave", noting_leave)
     monkeypatch.setattr(recorder_module.Calls, "begin", noting_begin)
-    yield
 
 
 def user_frames() -> tuple[Any, ...]:

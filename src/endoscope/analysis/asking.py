@@ -75,7 +75,7 @@ class _Instruction:
 
     def __init__(self, code: Bytecode, offset: int) -> None:
         self.code = code
-        while offset > 0 and dis.opname[code.raw[offset]] == "CACHE":
+        while 0 < offset < len(code.raw) and dis.opname[code.raw[offset]] == "CACHE":
             offset -= 2  # a frame that waits for a call may stand behind the call's own instruction
         self.offset = offset
         self.span = code.span(offset)

@@ -76,7 +76,7 @@ def _boxes_and_nodes(picture: Picture, names: dict[int, str], direction: str) ->
     for node in picture.nodes:
         inner_nodes.setdefault(node.box, []).append(node)
     pending: list[Box | str] = list(reversed(inner_boxes.get(NOWHERE, [])))
-    yield from (f'{names[node.key]} {_node(node, "")}' for node in inner_nodes.get(NOWHERE, []))
+    yield from (f"{names[node.key]} {_node(node, '')}" for node in inner_nodes.get(NOWHERE, []))
     while pending:
         item = pending.pop()
         if isinstance(item, str):

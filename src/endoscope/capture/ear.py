@@ -23,7 +23,7 @@ from torch.nn import Parameter
 
 from endoscope.capture.aliasing import Read
 from endoscope.capture.functions import FunctionFacts
-from endoscope.capture.leaves import ATOMS, TENSOR, argument_tensors, map_arguments
+from endoscope.capture.leaves import ATOMS, TENSOR, argument_tensors, frozen, map_arguments
 from endoscope.capture.records import meta_of
 from endoscope.capture.source import INNER_FILES
 
@@ -57,7 +57,10 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
             if func not in slow:
                 facts = learn(func, simple, passing)
             if facts is None:
-                return hear_slowly(func, slow[func], args, kwargs or {})
+                facts = slow[func]
+                # Batch norm writes only while training; otherwise it is as ordinary as any other.
+                if not facts.uncounted or facts.written(args, kwargs or {}):  # type: ignore[misc]
+                    return hear_slowly(func, facts, args, kwargs or {})
         if (kwargs and "out" in kwargs) or _in_backward() != -1:
             return hear_slowly(func, facts, args, kwargs or {})
         reads: list[Read] = []
@@ -106,7 +109,7 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
             except RuntimeError:  # inference tensors do not count versions
                 versions.append(-1)
             if listed:  # the user may change a list later
-                bare = map_arguments(args, same)
+                bare = frozen(args)
             nodes.append(
                 (
                     facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
@@ -149,10 +152,6 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
             reads.append(resolve(tensor))
 
     return hear
-
-
-def same(value: Any) -> Any:
-    return value
 
 
 def without_tensor(_: Any) -> Any:

@@ -69,6 +69,18 @@ def map_arguments(value: Any, change: Any) -> Any:
     return value
 
 
+def frozen(arguments: Any) -> Any:
+    """Arguments that stay as they are, even if the user changes a list that he handed over."""
+    for value in arguments:
+        if value.__class__ not in ATOMS and not isinstance(value, torch.Tensor):
+            return map_arguments(arguments, _same)
+    return arguments
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
 def named_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Tensors (and generators) inside inputs or outputs of a target, with their paths.
 

@@ -27,10 +27,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from endoscope.capture import boundary
 from endoscope.capture.aliasing import Aliasing, Read
 from endoscope.capture.calls import Calls
-from endoscope.capture.ear import autocast_settings, make_ear, same, without_tensor
+from endoscope.capture.ear import autocast_settings, make_ear, without_tensor
 from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.functions import CONTROL, KNOWN, SHARING, UNINITIALISED, FunctionFacts, Role, describe
-from endoscope.capture.leaves import ATOMS, argument_tensors, map_arguments, named_leaves
+from endoscope.capture.leaves import ATOMS, argument_tensors, frozen, map_arguments, named_leaves
 from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_of, meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
@@ -165,10 +165,13 @@ class Recorder(TorchFunctionMode):
             self._new_slot(tensor, node)
         if isinstance(out, (tuple, list)):
             self.sequences.add(node)
-        template = same if self.full else without_tensor
+        if self.full:
+            bare, named = frozen(args), map_arguments(kwargs, lambda tensor: tensor) if kwargs else kwargs
+        else:
+            bare, named = map_arguments(args, without_tensor), map_arguments(kwargs, without_tensor)
         self.nodes.append(
             (
-                facts, func, map_arguments(args, template), map_arguments(kwargs, template) if kwargs else kwargs,
+                facts, func, bare, named,
                 reads, slot, len(found), len(rest), started, ended, code, instruction, self.calls.current,
                 autocast_settings(), torch.is_grad_enabled(),
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,7 +10,8 @@ import torch
 from endoscope.analysis.picture import NOWHERE, Box, Edge, Look, Node, Picture, Weight, common_box, size_text
 from endoscope.analysis.reach import ascend
 from endoscope.capture.leaves import ATOMS, TENSOR
-from endoscope.capture.records import slots_of
+from endoscope.capture.marks import branch_edges, mark_tests, tests_of
+from endoscope.capture.records import Meta, slots_of
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class _Scene:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.graph = trace.graph_data
-        self.tests = _tests(trace)
-        self.deciding = {op.node for test in self.tests for op in test.steering}
+        self.tests = tests_of(trace)
+        self.deciding = {node for test in self.tests for node in test.steering}
         self.boxes = _boxes(trace)
         self.weights: dict[int, Weight] = {}
 
@@ -58,7 +58,7 @@ class _Scene:
         edges = [edge for op in drawn for edge in self._edges(op, nodes)]
         nodes |= self._sources(nodes, edges)
         order = _in_order(nodes, edges)
-        edges = [*self._marked(edges), *self._followed(nodes)]
+        edges = [*mark_tests(edges, self.tests), *branch_edges(self.tests, nodes)]
         return Picture(self.trace.name, self._facts(order), order, tuple(edges), self.boxes)
 
     def _drawn(self) -> list[Op]:
@@ -70,7 +70,7 @@ class _Scene:
     # ---- nodes -----------------------------------------------------------------------------------------------------
 
     def _node(self, op: Op) -> Node:
-        raw, kind, look = op._raw, op.kind, _LOOKS[op.kind]
+        raw, kind, look, metas = op._raw, op.kind, _LOOKS[op.kind], op.metas
         weights = tuple(self._weight(p) for p in self.graph.parents[op.node] if self._is(p, Kind.PARAMETER))
         made = look is Look.OPERATION
         return Node(
@@ -81,8 +81,8 @@ class _Scene:
             type=str(raw.facts.type),
             pass_=op.pass_,
             passes=op.passes,
-            shape=shapes_text(op),
-            bytes=op.bytes,
+            shape=shapes_text(metas),
+            bytes=sum(meta.bytes for meta in metas),
             box=self._box(raw.call) if made else NOWHERE,
             note=op.path if kind in (Kind.INPUT, Kind.OUTPUT) and op.path not in op.label else "",
             weights=weights,
@@ -119,7 +119,7 @@ class _Scene:
             op = self.trace.op_at(node)
             found[node] = Node(
                 key=node, label=op.label, layer=op.label, look=_LOOKS[op.kind], type=str(op.kind),
-                shape=shapes_text(op), bytes=op.bytes, box=common_box(self.boxes, boxes),
+                shape=shapes_text(op.metas), bytes=op.bytes, box=common_box(self.boxes, boxes),
             )  # fmt: skip
         return found
 
@@ -159,28 +159,6 @@ class _Scene:
             return False
         raw = op._raw
         return raw.facts.type not in COMMUTATIVE or bool(raw.kwargs and "alpha" in raw.kwargs)
-
-    # ---- decisions -------------------------------------------------------------------------------------------------
-
-    def _marked(self, edges: list[Edge]) -> Iterator[Edge]:
-        """IF where the computation of a test begins."""
-        starts: dict[int, str] = {}
-        for test in self.tests:
-            starts |= {op.node: test.word for op in test.test_ops}
-        for edge in edges:
-            begins = edge.target in starts and edge.source not in starts
-            yield replace(edge, mark=starts[edge.target]) if begins else edge
-
-    def _followed(self, nodes: dict[int, Node]) -> Iterator[Edge]:
-        """THEN from the value that decided to the first operation of the branch that ran."""
-        known = set()
-        for test in self.tests:
-            branch = sorted(op.node for op in test.branch_ops if op.node in nodes)
-            if branch and test.steering:
-                edge = Edge(test.steering[-1].node, branch[0], mark=test.answer, control=True)
-                if edge not in known:
-                    known.add(edge)
-                    yield edge
 
     # ---- corner ----------------------------------------------------------------------------------------------------
 
@@ -243,9 +221,9 @@ def shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) if len(shape) else "scalar"
 
 
-def shapes_text(op: Op) -> str:
+def shapes_text(metas: Sequence[Meta]) -> str:
     """5x5; several outputs with commas between, many of them shortened."""
-    shapes = [shape_text(meta.shape) for meta in op.metas]
+    shapes = [shape_text(meta.shape) for meta in metas]
     if len(shapes) <= _MOST_SHAPES:
         return ", ".join(shapes)
     return f"{len(shapes)} × {shapes[0]}" if len(set(shapes)) == 1 else f"{len(shapes)} tensors: {shapes[0]}, …"
@@ -281,30 +259,3 @@ def _settings(args: Any, kwargs: Any) -> str:
 
 def _plain(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(item.__class__ in ATOMS for item in value)
-
-
-# ---- decisions -----------------------------------------------------------------------------------------------------
-
-
-class _Test:
-    """A decision, with the words that are written on its edges."""
-
-    def __init__(self, steering: Sequence[Op], test_ops: Sequence[Op], branch_ops: Sequence[Op], word: str) -> None:
-        self.steering, self.test_ops, self.branch_ops = steering, test_ops, branch_ops
-        self.word = word
-        self.answer = "THEN"
-
-
-def _tests(trace: Trace) -> list[_Test]:
-    decisions = getattr(trace, "decisions", None)
-    if decisions:
-        return [_Test(d.steering, d.test_ops, d.branch_ops, "IF") for d in decisions]
-    return [_Test([op], _only_for(trace, op), (), "IF") for op in trace.conditions]
-
-
-def _only_for(trace: Trace, condition: Op) -> list[Op]:
-    """The condition, and what was computed for nothing else."""
-    graph = trace.graph_data
-    above = ascend(graph.parents, [condition.node])
-    made = {*graph.ops, *graph.orphans}
-    return [trace.op_at(n) for n, mark in enumerate(above) if mark and n in made and not graph.to_output[n]]

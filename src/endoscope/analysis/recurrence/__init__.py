@@ -36,11 +36,10 @@ class Recurrence:
     keys: list[int | None]  # operation -> layer: equal for passes of one layer, None for a layer of one pass
     facts: OpFacts = field(repr=False)
     folds: list[Fold] = field(repr=False)  # loops without parameters
-    parametric: int = field(repr=False)  # keys below this number are layers with parameters
 
     @cached_property
     def _told(self) -> tuple[tuple[Loop, ...], frozenset[int]]:
-        return tell_loops(self.facts, self.keys, self.folds, self.parametric)
+        return tell_loops(self.facts, self.keys, self.folds)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -56,16 +55,16 @@ class Recurrence:
 def find_recurrence(facts: OpFacts) -> Recurrence:
     """Takes time proportional to the number of operations, about a microsecond for each."""
     states = share_parameters(facts)
-    parametric = 1 + max(states, default=FREE)
+    shared = max(states, default=FREE) >= 0
     folds: list[Fold] = []
     if 1 + max(facts.statements, default=NONE) < len(states) - states.count(EDGE):  # some statement runs again
         facts = _tell_buffers(facts)
         _soften_walls(states, facts.statements)
         folds = find_back_to_back(facts, states, _gaps(states))
-    if parametric > 0:
+    if shared:
         grow(facts, states, _gaps(states))
     folds += find_written_out(facts, states)
-    return Recurrence(_keys(states, folds), facts, folds, max(parametric, 0))
+    return Recurrence(_keys(states, folds), facts, folds)
 
 
 def _tell_buffers(facts: OpFacts) -> OpFacts:

@@ -29,14 +29,11 @@ class Loop:
     kind: Literal["parameters", "adjacent"]  # what gave it away: parameters used again, or back-to-back repeats
 
 
-def tell_loops(
-    facts: OpFacts, keys: Keys, folds: Iterable[Fold], parametric: int
-) -> tuple[tuple[Loop, ...], frozenset[int]]:
+def tell_loops(facts: OpFacts, keys: Keys, folds: Sequence[Fold]) -> tuple[tuple[Loop, ...], frozenset[int]]:
     """The loops, outer before inner, and the layers that run several times outside of any.
 
-    `folds` are the loops without parameters, inner ones first; layers below `parametric` have parameters.
+    `folds` are the loops without parameters, inner ones first.
     """
-    folds = list(folds)
     twins = {op for one in folds for op in one.twins}
     once = [(op, key) for op, key in enumerate(keys) if key is not None and op not in twins]
     passes = Counter([key for _, key in once])
@@ -44,8 +41,9 @@ def tell_loops(
     regular = _bodies(keys, _fold_layers(facts, again, len(keys)))
     left = set(passes).difference([key for key, times in passes.items() if times == 1], *regular)
     themselves = {(key,): passes[key] for key in _depending_on_themselves(facts, again, left)}
-    bodies = _bodies(keys, folds) | _merge_interleaved(regular | themselves, again)
-    loops = _nest(bodies, _first_passes(keys), parametric)
+    adjacent = _bodies(keys, folds)
+    bodies = adjacent | _merge_interleaved(regular | themselves, again)
+    loops = _nest(bodies, _first_passes(keys), adjacent.keys())
     return loops, frozenset(left.difference(*bodies))
 
 
@@ -72,7 +70,7 @@ def _first_passes(keys: Keys) -> dict[int, int]:
     return first
 
 
-def _nest(bodies: Mapping[Body, int], first: Mapping[int, int], parametric: int) -> tuple[Loop, ...]:
+def _nest(bodies: Mapping[Body, int], first: Mapping[int, int], adjacent: Set[Body]) -> tuple[Loop, ...]:
     """Loops in the order of their first operation; `bodies` come from the inside out."""
     around: dict[Body, Body] = {}
     largest: dict[int, Body] = {}  # layer -> largest loop so far that contains it
@@ -89,7 +87,7 @@ def _nest(bodies: Mapping[Body, int], first: Mapping[int, int], parametric: int)
             tuple(parts[body]),
             bodies[body],
             number[around[body]] if body in around else None,
-            "parameters" if min(body) < parametric else "adjacent",
+            "adjacent" if body in adjacent else "parameters",
         )
         for body in order
     )

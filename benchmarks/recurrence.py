@@ -1,0 +1,210 @@
+"""How long finding layers, naming them and finding loops takes, over the number of operations.
+
+python benchmarks/recurrence.py
+
+Near-linear means that the microseconds per operation stay about the same from 1,000 to 50,000 operations. The runs
+are made up: no torch is needed, and the worst ones do not occur in real networks.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+from table import print_table
+
+from endoscope.analysis.naming import name_layers
+from endoscope.analysis.recurrence import OpFacts, find_recurrence
+
+SIZES = (1_000, 10_000, 50_000)
+SECS_AT_MOST = {10_000: 0.6, 50_000: 5.0}  # 5,000 operations in 0.3 seconds
+ROUNDS = 5
+
+
+class Run:
+    """A run that is written down operation by operation; node 0 is its input."""
+
+    def __init__(self) -> None:
+        self.statements: list[int] = [-1]
+        self.parents: list[tuple[int, ...]] = [()]
+        self.ops: list[int] = [0]
+        self.parameters: set[int] = set()
+
+    def parameter(self) -> int:
+        self.parents.append(())
+        self.parameters.add(len(self.parents) - 1)
+        return len(self.parents) - 1
+
+    def add(self, statement: int, *parents: int) -> int:
+        """An operation on these nodes, or else on the last operation."""
+        self.parents.append(parents or (self.ops[-1],))
+        self.ops.append(len(self.parents) - 1)
+        self.statements.append(statement)
+        return self.ops[-1]
+
+    def facts(self) -> OpFacts:
+        numbers = {statement: n for n, statement in enumerate(dict.fromkeys(self.statements[1:]))}
+        statements = [-1, *[numbers[statement] for statement in self.statements[1:]]]
+        return OpFacts(
+            nodes=self.ops,
+            types=["input", *[f"function{statement % 7}" for statement in statements[1:]]],
+            statements=statements,
+            parents=self.parents,
+            parameters=self.parameters,
+            buffers=frozenset(),
+            constants=frozenset(),
+            signature=lambda op: statements[op] % 7,
+            modules=lambda op: (),
+            reads=lambda op: tuple((parent, 0) for parent in self.parents[self.ops[op]]),
+        )
+
+
+def feed_forward(run: Run, size: int) -> None:
+    """Residual blocks, each with parameters of its own."""
+    for block in range(size // 6):
+        start = run.ops[-1]
+        for step in range(6):
+            last = run.ops[-1]
+            run.add(6 * block + step, *(run.parameter(), last) if step in (0, 3) else (start, last))
+
+
+def written_line_by_line(run: Run, size: int) -> None:
+    """Every operation a statement of its own, no parameters."""
+    for n in range(size):
+        run.add(n)
+
+
+def one_loop(run: Run, size: int) -> None:
+    """Five operations again and again, no parameters."""
+    for n in range(size):
+        run.add(n % 5)
+
+
+def nested_loops(run: Run, size: int) -> None:
+    """Three levels of loops without parameters."""
+    while len(run.ops) < size:
+        for _ in range(10):
+            run.add(0)
+            for _ in range(4):
+                run.add(1)
+                for _ in range(3):
+                    run.add(2)
+
+
+def recurrent_cell(run: Run, size: int) -> None:
+    """A cell of 17 operations, two of them with parameters, one step after the other."""
+    first, second, state = run.parameter(), run.parameter(), 0
+    for _ in range(size // 17):
+        read = run.add(0, 0)
+        inputs = run.add(1, read, first)
+        hidden = run.add(2, state, second)
+        run.add(3, inputs, hidden)
+        for step in range(4, 17):
+            state = run.add(step, run.ops[-1], run.ops[-3])
+
+
+def same_model_again(run: Run, size: int) -> None:
+    """A whole model of 500 operations with parameters, run again on its own result."""
+    weights = [run.parameter() for _ in range(100)]
+    for n in range(size):
+        step = n % 500
+        run.add(step, *(weights[step // 5], run.ops[-1]) if step % 5 == 0 else ())
+
+
+def siamese(run: Run, size: int) -> None:
+    """One model of 100 operations, side by side on hundreds of inputs."""
+    weights = [run.parameter() for _ in range(20)]
+    for n in range(size):
+        step = n % 100
+        before = 0 if step == 0 else run.ops[-1]
+        run.add(step, *(weights[step // 5], before) if step % 5 == 0 else ())
+
+
+def map_over_parts(run: Run, size: int) -> None:
+    """A loop whose passes do not depend on each other."""
+    for n in range(size):
+        run.add(n % 5, *(0,) if n % 5 == 0 else ())
+
+
+def one_operation(run: Run, size: int) -> None:
+    """The same statement throughout."""
+    for _ in range(size):
+        run.add(0)
+
+
+def fibonacci_word(run: Run, size: int) -> None:
+    """Two statements in the order that repeats itself most without being periodic."""
+    word, longer = [0], [0, 1]
+    while len(longer) < size:
+        word, longer = longer, longer + word
+    for statement in longer[:size]:
+        run.add(statement)
+
+
+def growing_periods(run: Run, size: int) -> None:
+    """Loops of one, two, three, ... operations, three passes each."""
+    period = 1
+    while len(run.ops) < size:
+        for n in range(3 * period):
+            run.add(n % period)
+        period += 1
+
+
+def random_order(run: Run, size: int) -> None:
+    """Thirty statements in random order, reading whatever came before; some share parameters."""
+    chance = random.Random(0)
+    weights = [run.parameter() for _ in range(3)]
+    for _ in range(size):
+        statement = chance.randrange(30)
+        reads = chance.sample(run.ops[-20:], k=min(2, len(run.ops)))
+        run.add(statement, *reads, *weights[statement : statement + 1])
+
+
+def one_after_many(run: Run, size: int) -> None:
+    """Two passes of a layer, each read by thousands of operations that look alike but are written out."""
+    weight = run.parameter()
+    for half in range(2):
+        layer = run.add(-1 - half, run.ops[-1], weight)
+        for n in range(size // 2):
+            run.add(half * size + 7 * n, layer)
+
+
+RUNS: tuple[Callable[[Run, int], None], ...] = (
+    feed_forward, written_line_by_line, one_loop, nested_loops, recurrent_cell, same_model_again, siamese,
+    map_over_parts, one_operation, fibonacci_word, growing_periods, random_order, one_after_many,
+)  # fmt: skip
+
+
+def measure(build: Callable[[Run, int], None], size: int) -> tuple[float, float, float, int]:
+    """Seconds for layers, names and loops (medians over a few rounds), and how many layers run again."""
+    run = Run()
+    build(run, size)
+    facts = run.facts()
+    rounds = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        recurrence = find_recurrence(facts)
+        found = time.process_time()
+        names = name_layers(facts.types, recurrence.keys)
+        named = time.process_time()
+        assert recurrence.loops is not None
+        rounds.append((found - started, named - found, time.process_time() - named))
+    layers, naming, loops = (statistics.median(column) for column in zip(*rounds, strict=True))
+    return layers, naming, loops, sum(passes > 1 for passes in names.passes)
+
+
+def rows() -> Iterator[list[str]]:
+    yield ["run", "operations", "layers ms", "names ms", "loops ms", "µs/op", "repeated layers", ""]
+    for build in RUNS:
+        for size in SIZES:
+            layers, naming, loops, repeated = measure(build, size)
+            total = layers + naming + loops
+            late = "MISSED" if total > SECS_AT_MOST.get(size, total) else ""
+            times = [f"{1e3 * secs:.1f}" for secs in (layers, naming, loops)]
+            yield [build.__name__, f"{size:,}", *times, f"{1e6 * total / size:.2f}", f"{repeated:,}", late]
+
+
+if __name__ == "__main__":
+    print_table(list(rows()))
