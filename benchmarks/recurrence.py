@@ -28,6 +28,7 @@ class Run:
 
     def __init__(self) -> None:
         self.statements: list[int] = [-1]
+        self.types = ["input"]
         self.parents: list[tuple[int, ...]] = [()]
         self.ops: list[int] = [0]
         self.parameters: set[int] = set()
@@ -37,8 +38,9 @@ class Run:
         self.parameters.add(len(self.parents) - 1)
         return len(self.parents) - 1
 
-    def add(self, statement: int, *parents: int) -> int:
+    def add(self, statement: int, *parents: int, function: str = "") -> int:
         """An operation on these nodes, or else on the last operation."""
+        self.types.append(function or f"function{statement % 7}")
         self.parents.append(parents or (self.ops[-1],))
         self.ops.append(len(self.parents) - 1)
         self.statements.append(statement)
@@ -49,13 +51,13 @@ class Run:
         statements = [-1, *[numbers[statement] for statement in self.statements[1:]]]
         return OpFacts(
             nodes=self.ops,
-            types=["input", *[f"function{statement % 7}" for statement in statements[1:]]],
+            types=self.types,
             statements=statements,
             parents=self.parents,
             parameters=self.parameters,
             buffers=frozenset(),
             constants=frozenset(),
-            signature=lambda op: statements[op] % 7,
+            signature=lambda op: self.types[op],
             modules=lambda op: (),
             reads=lambda op: tuple((parent, 0) for parent in self.parents[self.ops[op]]),
         )
@@ -166,9 +168,9 @@ def one_after_many(run: Run, size: int) -> None:
     """Two passes of a layer, each read by thousands of operations that look alike but are written out."""
     weight = run.parameter()
     for half in range(2):
-        layer = run.add(-1 - half, run.ops[-1], weight)
-        for n in range(size // 2):
-            run.add(half * size + 7 * n, layer)
+        layer = run.add(half * size, run.ops[-1], weight, function="linear")
+        for n in range(1, size // 2):
+            run.add(half * size + n, layer, function="relu")
 
 
 RUNS: tuple[Callable[[Run, int], None], ...] = (

@@ -10,68 +10,14 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.analysis.branches import Asked, CallSite, Decision, Heard, branches
 from endoscope.analysis.conditionals import Test, Unlocated
-from endoscope.capture import recorder as recorder_module
-from endoscope.capture.records import slots_of
-from endoscope.capture.source import INNER_FILES
-from endoscope.schema.ops import Kind
-
-
-@pytest.fixture(autouse=True)
-def _noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Note with each departure when it happened, what Python got and who called; and the line of each module call."""
-    leave, begin = recorder_module.Recorder._leave, recorder_module.Calls.begin
-
-    def noting_leave(self: Any, func: Any, facts: Any, args: Any, kwargs: Any) -> Any:
-        known = len(self.departures)
-        out = leave(self, func, facts, args, kwargs)
-        new = self.departures[known:]
-        notes = self.__dict__.setdefault("notes", [])
-        reads = tuple(slot for departure in new for slot in slots_of(departure.read))
-        if new:
-            notes.append((new[0], reads, len(self.nodes), out, user_frames()))
-        return out
-
-    def noting_begin(self: Any, *args: Any) -> int:
-        self.__dict__.setdefault("sites", []).append((user_frames() or [(None, -1)])[0])
-        return begin(self, *args)
-
-    monkeypatch.setattr(recorder_module.Recorder, "_leave", noting_leave)
-    monkeypatch.setattr(recorder_module.Calls, "begin", noting_begin)
-
-
-def user_frames() -> tuple[Any, ...]:
-    found, frame = [], sys._getframe(2)
-    while frame is not None:
-        if not INNER_FILES[frame.f_code.co_filename] and not frame.f_code.co_name.startswith("noting_"):
-            found.append((frame.f_code, frame.f_lasti))
-        frame = frame.f_back  # type: ignore[assignment]
-    return tuple(found)
-
-
-def decisions(trace: Any) -> list[Decision]:
-    recorder, graph = trace.recorder, trace.graph_data
-    asked = [
-        Asked(
-            node, tuple(recorder.slot_node[slot] for slot in reads), value, *frames[0], left.name, left.call, frames[1:]
-        )
-        for left, reads, node, value, frames in recorder.__dict__.get("notes", [])
-    ]  # fmt: skip
-    made = (Kind.COMPUTED, Kind.GENERATED)
-    heard = [Heard(n, node[10], node[11]) for n, node in enumerate(recorder.nodes) if graph.kinds[n] in made]
-    sites = recorder.calls.__dict__.get("sites", [])
-    calls = [
-        CallSite(entry.first_node, entry.last_node, *site)
-        for entry, site in zip(recorder.calls.entries, sites, strict=True)
-    ]
-    return branches(asked, heard, graph.parents, graph.to_output, calls)
+from endoscope.capture.decisions import decisions_by_node
 
 
 def told(model: Any, x: Any) -> list[str]:
     trace = endoscope.trace(model, x)
     lines = []
-    for found in decisions(trace):
+    for found in decisions_by_node(trace):
         types = [" ".join(trace.raw(n).facts.type for n in part) for part in (found.test_nodes, found.branch_nodes)]
         kind = found.test.kind if isinstance(found.test, Test) else "?"
         lines.append(f"{kind} {found.value} -> {found.branch}; {types[0]} | {types[1]}".strip())
@@ -153,7 +99,7 @@ def test_two_tensors_make_one_decision() -> None:
         return y
 
     trace = endoscope.trace(f, torch.ones(2))
-    found = decisions(trace)
+    found = decisions_by_node(trace)
     assert [len(d.steering) for d in found] == [2, 2]
     assert [d.branch for d in found] == ["then", "then"]
     assert [d.settled for d in found] == [False, True]
@@ -180,7 +126,7 @@ def test_a_test_inside_torch_is_not_one_of_yours() -> None:
         normal = torch.distributions.Normal(x, x.exp(), validate_args=True)
         return normal.mean * 2
 
-    found = decisions(endoscope.trace(f, torch.zeros(2)))
+    found = decisions_by_node(endoscope.trace(f, torch.zeros(2)))
     assert found
     for decision in found:
         assert isinstance(decision.test, Unlocated)

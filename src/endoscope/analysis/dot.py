@@ -29,6 +29,7 @@ _FILL = {
     Look.ENTRANCE: PALE_GREEN,
     Look.EXIT: PALE_RED,
 }
+_GAP = "\u00a0"  # a space that Graphviz keeps, between the labels of neighbouring edges
 _MOST_SHAPES = 4  # of parameters, in one node
 _LONGEST_LINE = 60
 _LONGEST_PREFIX = 12  # of addresses in full; inside a frame with a longer one they are told from there
@@ -38,7 +39,7 @@ digraph {{
 graph [rankdir={direction} fontname="Helvetica" fontsize=13 label=<{label}> labelloc=t labeljust=l ranksep=0.3
   nodesep=0.2 pad=0.15{large}]
 node [shape=oval style=filled fillcolor="{white}" fontname="Helvetica" fontsize=10 height=0.3 margin="0.06,0.03"]
-edge [fontname="Helvetica" fontsize=8 arrowsize=0.6 color="#404040" labeldistance=1.4]
+edge [fontname="Helvetica" fontsize=8 arrowsize=0.6 color="#404040"]
 """
 # Graphviz optimises until it is done, which for thousands of nodes can be never: say how many rounds.
 _LARGE = "\n  nslimit={limit:.3f} nslimit1=1 mclimit=0.2 splines=line"
@@ -49,7 +50,7 @@ def dot_text(picture: Picture, direction: str = "up", large: int = 1500) -> str:
     """The picture in the DOT language. Above `large` nodes the layout is asked to be quick, not beautiful."""
     quick = _LARGE.format(limit=_ROUNDS / len(picture.nodes)) if len(picture.nodes) > large else ""
     names = _names(picture.nodes)
-    label = "<br align='left'/>".join([f"<b>{_text(picture.title)}</b>", *map(_text, picture.facts)])
+    label = "<br align='left'/>".join([f"<b>{_text(picture.title, 200)}</b>", *map(_text, picture.facts)])
     lines = [
         _HEAD.format(direction=DIRECTIONS[direction], label=f"{label}<br align='left'/>", large=quick, white=WHITE)
     ]
@@ -101,19 +102,21 @@ def _frame(box: Box, around: str, direction: str) -> str:
     label = "b" if direction == "up" else "t"  # Graphviz turns them with the picture: this is always the upper edge
     color, width = (FOLD, 2) if box.times > 1 else (FRAME, 1)
     style = "dotted" if box.function else "rounded"
-    return f'graph [label=<{_box_label(box, around)}> style="{style}" color="{color}" penwidth={width} fontsize=10 margin=8 labelloc={label}]'
+    text = _box_label(box, around)
+    look = f'style={style} color="{color}" penwidth={width} fontsize=10 margin=8 labelloc={label}'
+    return f"graph [label=<{text}> {look}]"
 
 
 def _box_label(box: Box, around: str) -> str:
     parts = []
     if box.times > 1:
         parts.append(f'<font color="{FOLD}" point-size="13"><b>×{box.times}</b></font>')
-    if box.address:
+    if box.function:
+        parts.append(f"<b>{_text(box.name)}</b> (function)")
+    elif box.address:
         name = f"@{_short(box.name, around)}"
         name += f" … @{_short(box.last, around)}" if box.last and box.last != box.name else ""
         parts.append(f"<b>{_text(name)}</b> ({_text(box.type)})")
-    elif box.type:
-        parts.append(_text(box.type))
     if box.rolled and box.passes > 1:
         parts.append(f"(x{box.passes})")
     return " ".join(parts) or " "
@@ -191,7 +194,7 @@ def _edge(edge: Edge) -> str:
     middle += [f"Out {range_text(edge.leaves)}"] if edge.leaves else []
     middle += [f"In {range_text(edge.enters)}"] if edge.enters else []
     if middle:
-        attributes.append(f"label=<{'<br/>'.join(middle)}>")
+        attributes.append(f"label=<{'<br/>'.join(f'{_GAP}{line}{_GAP}' for line in middle)}>")
     if edge.control:
         attributes.append(f'style=dashed color="{CONTROL}" arrowhead=open')
     if edge.again:
@@ -199,9 +202,9 @@ def _edge(edge: Edge) -> str:
     return f" [{' '.join(attributes)}]" if attributes else ""
 
 
-def _text(text: str) -> str:
+def _text(text: str, longest: int = _LONGEST_LINE) -> str:
     """Fit for an HTML-like label: escaped, on one line, not too long, without characters that XML forbids."""
-    short = text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
+    short = text if len(text) <= longest else text[: longest - 1] + "…"
     return html.escape("".join(c if c.isprintable() else " " for c in short), quote=False)
 
 

@@ -1,7 +1,7 @@
 """What a drawing of a graph shows, as plain data: nodes, edges, boxes around them.
 
     trace ─► Picture ─► zoom ─► absorb ─► roll ─► close ─► fold ─► DOT
-                        (picture_zoom)   (picture_roll) (picture_fold)   (dot)
+                        (picture_zoom)  (…_roll) (…_close) (…_fold, …_repeats)  (dot)
 
 Every step takes a picture and gives a simpler one, so each can be left out, and each is tested on its own.
 """
@@ -68,6 +68,15 @@ class Node:
     inner_bytes: int = 0  # of all values inside a closed module
     times: int = 1  # how many equal ones in a row it stands for
     last: str = ""  # label of the last of them
+
+    @property
+    def drawn_passes(self) -> int:
+        """How many passes this node stands for."""
+        return self.passes if self.rolled else 1
+
+    @property
+    def every_pass(self) -> tuple[int, ...]:
+        return tuple(range(1, self.drawn_passes + 1))
 
 
 @dataclass(frozen=True, slots=True)

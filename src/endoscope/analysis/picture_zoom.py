@@ -1,4 +1,4 @@
-"""Draw one module only, draw small modules as their one operation, draw deep modules as one node."""
+"""Draw one module only, and draw modules that are one operation as that operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from endoscope.analysis.picture import (
     Node,
     Picture,
     Weight,
-    merge_edges,
     occupied,
     paths_of,
 )
@@ -167,77 +166,3 @@ def _swallow_buffers(nodes: list[Node], edges: tuple[Edge, ...]) -> tuple[list[N
                 told.setdefault(user, []).append(Weight(node.label, node.shape, 0, node.bytes))
     kept = [node for node in nodes if node.key not in gone]
     return [replace(n, buffers=tuple(told[n.key])) if n.key in told else n for n in kept], gone
-
-
-def close(picture: Picture, depth: int) -> Picture:
-    """Modules at this depth (1 for those that the model itself calls) become one node with totals."""
-    paths = paths_of(picture)
-    members: dict[int, list[Node]] = {}
-    for node in picture.nodes:
-        if len(paths[node.box]) >= depth:
-            members.setdefault(paths[node.box][depth - 1], []).append(node)
-    first_key = max((node.key for node in picture.nodes), default=0) + 1
-    closed_key = {box: first_key + number for number, box in enumerate(members)}
-    stand_in = {node.key: closed_key[box] for box, group in members.items() for node in group}
-    by_key = picture.by_key
-    outer = [e for e in picture.edges if stand_in.get(e.source, -1) != stand_in.get(e.target, -2)]
-    leaving = {edge.source for edge in outer if not edge.control}
-    closed = {box: _closed(closed_key[box], picture.boxes[box], group, leaving) for box, group in members.items()}
-    nodes, done = [], set()
-    for node in picture.nodes:
-        if node.key not in stand_in:
-            nodes.append(node)
-            continue
-        box = paths[node.box][depth - 1]
-        if box not in done:
-            done.add(box)
-            nodes.append(closed[box])
-    ends = {n.key for n in closed.values()}
-    plain = (
-        replace(
-            edge,
-            argument="" if stand_in.get(edge.target, edge.target) in ends else edge.argument,
-            output="" if stand_in.get(edge.source, edge.source) in ends else edge.output,
-        )
-        for edge in outer
-    )
-
-    def passes(edge: Edge) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        everything = by_key[edge.source], by_key[edge.target]
-        return (
-            edge.leaves or tuple(range(1, _drawn_passes(everything[0]) + 1)),
-            edge.enters or tuple(range(1, _drawn_passes(everything[1]) + 1)),
-        )
-
-    counts = {node.key: _drawn_passes(node) for node in nodes}
-    edges = merge_edges(plain, stand_in, passes, counts)
-    return occupied(replace(picture, nodes=tuple(nodes), edges=edges))
-
-
-def _drawn_passes(node: Node) -> int:
-    return node.passes if node.rolled else 1
-
-
-def _closed(key: int, box: Box, group: list[Node], leaving: set[int]) -> Node:
-    shown = [node for node in group if node.key in leaving] or group
-    operations = [node for node in group if node.look not in ENDS]
-    weights = {weight.name: weight for node in group for weight in node.weights}
-    return Node(
-        key=key,
-        label=box.name,
-        layer=box.address,
-        look=Look.MODULE,
-        type=box.type,
-        pass_=box.pass_,
-        passes=box.passes if box.rolled else 1,
-        shape=shown[-1].shape,
-        bytes=shown[-1].bytes,
-        box=box.parent,
-        whole=box.name,
-        weights=tuple(weights.values()),
-        dashed=all(node.dashed for node in operations),
-        decides=any(node.decides for node in group),
-        rolled=box.rolled,
-        operations=sum(node.operations * _drawn_passes(node) for node in operations),
-        inner_bytes=sum((node.inner_bytes or node.bytes) * _drawn_passes(node) for node in operations),
-    )

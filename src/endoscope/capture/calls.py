@@ -13,15 +13,18 @@ from endoscope.schema.ops import Kind
 class Call:
     """One call of a module, or one scope of a custom function (then `module` is its name)."""
 
-    __slots__ = ("entered", "first_node", "last_node", "module", "parent", "returned", "root")
+    __slots__ = ("entered", "first_node", "last_node", "module", "parent", "position", "returned", "root")
 
-    def __init__(self, module: Any, parent: int, first_node: int, entered: list[int], root: bool = False) -> None:
+    def __init__(
+        self, module: Any, parent: int, first_node: int, entered: list[int], root: bool, position: tuple[Any, int]
+    ) -> None:
         self.module = module
         self.parent = parent  # index of the call around it, -1 for none
         self.first_node = first_node
         self.last_node = -1
         self.entered = entered  # slots that were handed in
         self.returned: list[Read] = []
+        self.position = position  # code and instruction of the user's line that called
         self.root = root  # a call of the target itself, not from within itself
 
     @property
@@ -41,8 +44,15 @@ class Calls:
         self._nameless: dict[str, int] = {}
         self._roots: list[tuple[str, torch.nn.Module]] = []
 
-    def begin(self, module: Any, first_node: int, entered: list[int], root: bool = False) -> int:
-        self.entries.append(Call(module, self.current, first_node, entered, root))
+    def begin(
+        self,
+        module: Any,
+        first_node: int,
+        entered: list[int],
+        root: bool = False,
+        position: tuple[Any, int] = (None, -1),
+    ) -> int:
+        self.entries.append(Call(module, self.current, first_node, entered, root, position))
         self.current = len(self.entries) - 1
         return self.current
 

@@ -16,7 +16,7 @@ from endoscope.analysis.picture import ENDS, Picture
 from endoscope.analysis.picture_fold import LARGE
 from endoscope.analysis.picture_fold import fold as fold_repeats
 from endoscope.analysis.picture_roll import roll
-from endoscope.analysis.picture_zoom import absorb, close, inside, zoom
+from endoscope.analysis.picture_zoom import absorb, inside, zoom
 from endoscope.capture.scene import picture_of, totals_text
 from endoscope.errors import BadArgument, EndoscopeError, MissingDependencyError
 
@@ -94,7 +94,7 @@ def simplified(trace: Trace, *, rolled: bool, depth: int | None, module: str | N
     if fold:
         picture = fold_repeats(picture)
     if len(picture.nodes) < everything:
-        picture = picture.with_fact(f"{everything - len(picture.nodes):,} repeated nodes folded into ×n")
+        picture = picture.with_fact(f"{everything - len(picture.nodes):,} nodes of repeated blocks (×) not drawn")
     if len(picture.nodes) > LARGE:
         warnings.warn(
             f"The picture of {trace.name} has {len(picture.nodes):,} nodes, which takes long to lay out and is hard "

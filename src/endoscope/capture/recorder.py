@@ -34,7 +34,7 @@ from endoscope.capture.leaves import ATOMS, argument_tensors, frozen, map_argume
 from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_of, meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
-from endoscope.capture.source import source_line, user_position
+from endoscope.capture.source import source_line, user_callers, user_position
 from endoscope.schema.ops import Kind, Notice
 
 _PLAIN = (Tensor, Parameter)
@@ -189,9 +189,9 @@ class Recorder(TorchFunctionMode):
             self.aliasing.before_write([t for t in args if isinstance(t, Tensor)], self._copy)
         out = func(*args, **kwargs)
         control = facts.name in CONTROL or isinstance(out, bool)
-        position = user_position()
-        for read in reads:
-            self.departures.append(Departure(facts.name, read, *position, self.calls.current, control))
+        value = out if type(out) in (bool, int, float) else None
+        position = (*user_position(), self.calls.current, control)
+        self.departures.append(Departure(facts.name, tuple(reads), *position, len(self.nodes), value, user_callers()))
         return out
 
     def _reshape(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -452,7 +452,7 @@ class Recorder(TorchFunctionMode):
             argument_tensors(kwargs, entered)
         ids = self.ids
         slots = [ids[id(t)] for t in entered if id(t) in ids]
-        return self.calls.begin(module, len(self.nodes), slots, root)
+        return self.calls.begin(module, len(self.nodes), slots, root, user_position(3))
 
     def end_module(self, call: int, out: Any) -> None:
         entry = self.calls.entries[call]

@@ -51,11 +51,14 @@ class Departure(NamedTuple):
     """A value that left torch for Python."""
 
     name: str
-    read: Read
+    reads: tuple[Read, ...]  # the tensors it came from
     code: CodeType | None
     instruction: int
     call: int
     control: bool  # it can only steer control flow
+    node: int  # how many nodes had been heard by then
+    value: Any  # the number or bool that Python got; None for anything larger
+    callers: tuple[tuple[CodeType, int], ...]  # the user's frames around, innermost first
 
 
 class Meta(NamedTuple):

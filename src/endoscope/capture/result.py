@@ -15,6 +15,7 @@ import torch
 
 from endoscope.analysis.reach import children_of
 from endoscope.capture.assemble import Graph, assemble
+from endoscope.capture.decisions import Decision, decisions_of
 from endoscope.capture.leaves import map_arguments
 from endoscope.capture.lookup import Keys
 from endoscope.capture.modules import Layer, ModuleInfo, module_infos
@@ -194,8 +195,13 @@ class Trace:
         nodes: dict[int, None] = {}
         for departure in self.recorder.departures:
             if departure.control:
-                nodes.update((slot_node[slot], None) for slot in slots_of(departure.read))
+                nodes.update((slot_node[slot], None) for read in departure.reads for slot in slots_of(read))
         return tuple(map(self.op_at, nodes))
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Every time a value of a tensor chose a branch: which test, which branch, which operations."""
+        return tuple(decisions_of(self))
 
     @sealed_property
     def graph_hash(self) -> str:

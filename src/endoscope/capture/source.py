@@ -36,9 +36,21 @@ def user_frame(depth: int = 1) -> FrameType | None:
     return frame
 
 
-def user_position() -> tuple[CodeType | None, int]:
-    frame = user_frame(1)
+def user_position(depth: int = 1) -> tuple[CodeType | None, int]:
+    frame = user_frame(depth)
     return (frame.f_code, frame.f_lasti) if frame is not None else (None, -1)
+
+
+def user_callers(most: int = 20) -> tuple[tuple[CodeType, int], ...]:
+    """Positions in the user's frames around the nearest one, innermost first."""
+    found: list[tuple[CodeType, int]] = []
+    frame = user_frame(1)
+    frame = frame.f_back if frame is not None else None
+    while frame is not None and len(found) < most:
+        if not INNER_FILES[frame.f_code.co_filename]:
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
 
 
 def source_line(code: CodeType | None, instruction: int) -> SourceLine | None:

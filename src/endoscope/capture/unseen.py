@@ -67,7 +67,7 @@ def _read_unfilled(trace: Trace) -> None:
 
 def _depends_on_input(trace: Trace, departure: Departure) -> bool:
     graph, slot_node = trace.graph_data, trace.recorder.slot_node
-    nodes = [slot_node[slot] for slot in slots_of(departure.read)]
+    nodes = [slot_node[slot] for read in departure.reads for slot in slots_of(read)]
     return any(graph.from_input[node] or graph.kinds[node] is Kind.PARAMETER for node in nodes)
 
 

@@ -59,7 +59,7 @@ def find_written_out(facts: OpFacts, states: list[int]) -> list[Fold]:
         types = [facts.types[op] for op in chain]
         if len(set(types)) == len(types) or all(period < 2 for _, period, _ in find_runs(types)):
             continue
-        for start, period, stop in find_runs([(facts.signature(op), facts.modules(op)) for op in chain]):
+        for start, period, stop in find_runs([(facts.likeness(op), facts.modules(op)) for op in chain]):
             if len(set(types[start : start + period]) - _MOVES) < 2 or states[chain[start]] != FREE:
                 continue
             stop -= (stop - start) % period

@@ -35,3 +35,8 @@ class OpFacts:
     signature: Callable[[int], Hashable]  # function and plain arguments
     modules: Callable[[int], tuple[Hashable, ...]]  # modules around it, outermost first
     reads: Callable[[int], tuple[tuple[int, int], ...]]  # node and number of the output, for each tensor it reads
+
+    def likeness(self, op: int) -> Hashable:
+        """Equal for operations that could not be told apart but by what they compute on: see also `modules`."""
+        fixed = [p for p in self.parents[self.nodes[op]] if p in self.buffers or p in self.constants]
+        return self.signature(op), tuple(fixed)

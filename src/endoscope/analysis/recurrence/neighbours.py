@@ -130,7 +130,7 @@ class _Edges:
         self.met: dict[Hashable, tuple[int, int]] = {}  # layer, side, likeness -> pass, its neighbour
         self.searched: set[tuple[int, bool, str]] = set()  # layer, side, function
         self.taken: set[tuple[int, bool, int]] = set()  # pass, side, layer of a neighbour there
-        self.likeness = functools.cache(lambda op: (facts.signature(op), facts.modules(op)[-1:]))
+        self.likeness = functools.cache(lambda op: (facts.likeness(op), facts.modules(op)[-1:]))
 
     @functools.cached_property
     def children(self) -> list[list[int]]:

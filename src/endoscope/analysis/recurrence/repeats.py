@@ -78,20 +78,24 @@ def _linked_parts(linked: list[bool]) -> list[tuple[int, int]]:
 
 def _folded(items: list[int], symbols: list[int], taken: bytearray, run: tuple[int, int, int]) -> Fold:
     low, period, high = run
-    twins = {items[n]: items[low + (n - low) % period] for n in range(low + period, high)}
+    body, like = items[low : low + period], symbols[low : low + period]
     taken[low:high] = bytes([1]) * (high - low)
-    place = {symbol: items[low + n] for n, symbol in enumerate(symbols[low : low + period])}
-    if len(place) == period:  # else a part occurs twice in the body and cannot be told by its symbol
-        for beside in (range(low - 1, max(low - period, -1), -1), range(high, min(high + period, len(items)))):
-            twins |= _ragged_end(beside, items, symbols, taken, dict(place))
-    return Fold(items[low : low + period], 1 + max(Counter(twins.values()).values()), twins)
+    twins = {items[n]: body[(n - low) % period] for n in range(low + period, high)}
+    passes = -(-(high - low) // period)
+    goes_on = (low and symbols[low - 1] in like) or (high < len(items) and symbols[high] in like)
+    if goes_on and len(set(like)) == period:  # else a part that occurs twice in the body cannot be told
+        before, behind = range(low - 1, max(low - period, -1), -1), range(high, min(high + period, len(items)))
+        for beside in (before, behind):
+            twins |= _ragged_end(beside, items, symbols, taken, dict(zip(like, body, strict=True)))
+        passes = 1 + max(Counter(twins.values()).values())
+    return Fold(body, passes, twins)
 
 
 def _ragged_end(
     beside: range, items: list[int], symbols: list[int], taken: bytearray, missing: dict[int, int]
 ) -> dict[int, int]:
     """The first or the last pass may have skipped something: what is left of it stands right beside the run."""
-    twins = {}
+    twins: dict[int, int] = {}
     for n in beside:
         if taken[n] or symbols[n] not in missing:
             break
@@ -138,10 +142,12 @@ def find_runs(symbols: Sequence[Hashable]) -> list[tuple[int, int, int]]:
 
 def _stretch(symbols: list[Hashable], position: int, period: int) -> tuple[int, int]:
     """The longest stretch around `position` in which each symbol equals the one a period earlier."""
-    start = position
+    start, stop, end = position, position + 1, len(symbols)
     while start > period and symbols[start - 1] == symbols[start - 1 - period]:
         start -= 1
-    stop, stride = position + 1, 8
+    while stop < end and stop < position + 8 and symbols[stop] == symbols[stop - period]:
+        stop += 1
+    stride = 16 if stop == position + 8 else 0
     while stride:  # slices are compared much faster than single symbols
         ahead = symbols[stop : stop + stride]
         if ahead and ahead == symbols[stop - period : stop - period + len(ahead)]:

@@ -1,0 +1,130 @@
+"""Draw the picture gallery: `docs/gallery.md` and the files in `docs/gallery`.
+
+    python docs/make_gallery.py            all pictures; needs transformers and Graphviz, takes about a minute
+    python docs/make_gallery.py gpt2 unet  only these
+
+With `--png` the pictures are drawn as PNG as well, into the folder given, to look at them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gallery_models as models
+import torch
+
+import endoscope
+from endoscope.capture.draw import draw  # draws with more freedom than `trace.draw`
+
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "gallery"
+LARGEST = 60_000  # bytes
+
+HEAD = """\
+# Gallery
+
+What [`trace.draw`](reference/draw.md) makes of known architectures. `python docs/make_gallery.py` draws this page.
+
+Green are inputs, red outputs; grey operations use parameters, light grey are buffers. A box is a module, an oval a
+function; a double box is a module that was closed by `depth=`. Blue frames stand for several equal blocks. Nothing
+that is dashed depends on an input. Yellow values decided a branch.
+"""
+"""Everything above every picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One picture."""
+
+    name: str
+    title: str
+    text: str
+    make: Callable[[], models.Example]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def call(self) -> str:
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+        return f'trace.draw("{self.name}.svg"{", " + shown if shown else ""})'
+
+
+ENTRIES = [
+    Entry("demo", "A bit of everything", "The first example of the TorchLens poster.", models.demo),
+    Entry("recurrent", "A loop, unrolled", "Its second example: every pass is a node.", models.recurrent),
+    Entry("recurrent_rolled", "A loop, rolled", "The same, every layer once.", models.recurrent, {"rolled": True}),
+    Entry("organization", "Modules and an `if`", "Its third example.", models.organization),
+    Entry("siamese", "Siamese network", "One encoder for both inputs.", models.siamese, {"direction": "right"}),
+    Entry("siamese_rolled", "Siamese network, rolled", "Pass 1 reads `left`, pass 2 reads `right`.", models.siamese,
+          {"rolled": True}),
+    Entry("lstm", "LSTM, written by hand", "20 steps, folded.", models.lstm),
+    Entry("resnet18", "ResNet-18", "The way around the blocks, and where it needs a convolution.", models.resnet18),
+    Entry("unet", "U-Net", "What is kept on the way down comes back on the way up.", models.unet),
+    Entry("gpt2", "GPT-2", "Twelve blocks, drawn once.", models.gpt2),
+    Entry("bert", "BERT", "The encoder with its pooler.", models.bert),
+    Entry("vit", "Vision transformer", "From patches to classes.", models.vit),
+    Entry("t5", "T5", "Encoder and decoder, three levels deep.", models.t5, {"depth": 3}),
+    Entry("whisper", "Whisper", "Encoder and decoder for speech.", models.whisper, {"depth": 4}),
+    Entry("mamba", "Mamba", "A state space model without fused kernels.", models.mamba, {"module": "backbone.layers.0"}),
+    Entry("mixtral", "Mixtral", "The experts of one layer.", models.mixtral, {"module": "model.layers.0.mlp"}),
+]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Draw the picture gallery.")
+    parser.add_argument("names", nargs="*", choices=[[], *(entry.name for entry in ENTRIES)])
+    parser.add_argument("--png", type=Path, help="a folder for PNG files")
+    chosen = parser.parse_args()
+    torch.manual_seed(0)
+    PICTURES.mkdir(exist_ok=True)
+    for entry in ENTRIES:
+        if not chosen.names or entry.name in chosen.names:
+            size = draw_entry(entry, chosen.png)
+            sys.stdout.write(f"{entry.name}: {size:,} bytes\n")
+    (DOCS / "gallery.md").write_text(page(), encoding="utf-8")
+
+
+def draw_entry(entry: Entry, png: Path | None) -> int:
+    model, inputs = entry.make()
+    trace = endoscope.trace(model, inputs, save="none")
+    path = PICTURES / f"{entry.name}.svg"
+    draw(trace, path, **entry.options)
+    path.write_text(smaller(path.read_text(encoding="utf-8")), encoding="utf-8")
+    if png:
+        draw(trace, png / f"{entry.name}.png", **entry.options)
+    size = path.stat().st_size
+    if size > LARGEST:
+        sys.stdout.write(f"{entry.name} is larger than {LARGEST:,} bytes; draw less of it\n")
+    return size
+
+
+def smaller(svg: str) -> str:
+    """The same picture in half the bytes: fonts are said once, coordinates have one decimal, no comments."""
+    svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<title>.*?</title>\n?", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"(?<=\d)\.(\d)\d+", r".\1", svg)
+    svg = re.sub(r"(?<=\d)\.0(?!\d)", "", svg)
+    svg = re.sub(r' id="\w+"', "", svg)
+    svg = re.sub(r' class="\w+"', "", svg)
+    svg = svg.replace(' font-family="Helvetica,sans-Serif"', "").replace(' text-anchor="start"', "")
+    svg = svg.replace(' font-size="10"', "").replace(' stroke="black"', ' stroke="#000"')
+    svg = re.sub(r"<g>\n(.*?)</g>\n", r"\1", svg, flags=re.DOTALL) if svg.count("<g") == 0 else svg
+    return svg.replace("<svg ", '<svg font-family="Helvetica,Arial,sans-serif" font-size="10" ', 1)
+
+
+def page() -> str:
+    parts = [HEAD]
+    for entry in ENTRIES:
+        parts.append(
+            f"\n## {entry.title}\n\n{entry.text} `{entry.call}`\n\n![{entry.title}](gallery/{entry.name}.svg)\n"
+        )
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    main()
