@@ -29,13 +29,14 @@ class MLP(nn.Module):
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions, a shortcut, and one in-place ReLU module called twice, as torchvision has it."""
+    """Two 3x3 convolutions, a shortcut, and one ReLU module called twice; with `in_place` as torchvision has it."""
 
-    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+    def __init__(self, channels_in: int, channels: int, stride: int, in_place: bool) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels_in, channels, 3, stride=stride, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
-        self.relu = nn.ReLU(inplace=True)
+        self.in_place = in_place
+        self.relu = nn.ReLU(inplace=in_place)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(channels)
         self.downsample: nn.Module | None = None
@@ -49,24 +50,30 @@ class BasicBlock(nn.Module):
         out = self.bn2(self.conv2(out))
         if self.downsample is not None:
             identity = self.downsample(x)
-        out += identity
+        if self.in_place:
+            out += identity
+        else:
+            out = out + identity
         out = self.relu(out)
         return out
 
 
 class ResNet18(nn.Module):
-    """ResNet-18 with the module names, in-place operations and initialisation of torchvision's."""
+    """ResNet-18 with the module names and initialisation of torchvision's.
 
-    def __init__(self, classes: int = 1000) -> None:
+    With `in_place` also its in-place ReLUs and additions: 25 values are overwritten, and a full trace must copy them.
+    """
+
+    def __init__(self, classes: int = 1000, in_place: bool = False) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
-        self.relu = nn.ReLU(inplace=True)
+        self.relu = nn.ReLU(inplace=in_place)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
-        self.layer1 = self._stage(64, 64, stride=1)
-        self.layer2 = self._stage(64, 128, stride=2)
-        self.layer3 = self._stage(128, 256, stride=2)
-        self.layer4 = self._stage(256, 512, stride=2)
+        self.layer1 = self._stage(64, 64, 1, in_place)
+        self.layer2 = self._stage(64, 128, 2, in_place)
+        self.layer3 = self._stage(128, 256, 2, in_place)
+        self.layer4 = self._stage(256, 512, 2, in_place)
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.fc = nn.Linear(512, classes)
         for module in self.modules():
@@ -74,8 +81,9 @@ class ResNet18(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     @staticmethod
-    def _stage(channels_in: int, channels: int, stride: int) -> nn.Sequential:
-        return nn.Sequential(BasicBlock(channels_in, channels, stride), BasicBlock(channels, channels, 1))
+    def _stage(channels_in: int, channels: int, stride: int, in_place: bool) -> nn.Sequential:
+        first = BasicBlock(channels_in, channels, stride, in_place)
+        return nn.Sequential(first, BasicBlock(channels, channels, 1, in_place))
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
@@ -169,10 +177,16 @@ def _tokens() -> Tensor:
     return torch.randint(0, 50257, (1, 64))
 
 
+def _in_place_resnet() -> nn.Module:
+    return ResNet18(in_place=True)
+
+
 CASES: tuple[Case, ...] = (
     Case("MLP", MLP, lambda: torch.randn(64, 512), "layers.4", validated=True),
     Case("ResNet-18 batch 1", ResNet18, lambda: _images(1), "layer4.1.conv2", validated=True),
     Case("ResNet-18 batch 8", ResNet18, lambda: _images(8), "layer4.1.conv2"),
+    Case("ResNet-18 in place, batch 1", _in_place_resnet, lambda: _images(1), "layer4.1.conv2"),
+    Case("ResNet-18 in place, batch 8", _in_place_resnet, lambda: _images(8), "layer4.1.conv2"),
     Case("RNN 200 steps", HandWrittenRNN, lambda: torch.randn(4, RNN_STEPS, 16), "readout", many_ops=True),
     Case("5,000 tiny ops", TinyOps, lambda: torch.randn(4, 4), "type:sigmoid", many_ops=True),
     # Last, because importing transformers makes every later garbage collection several times dearer.

@@ -6,6 +6,7 @@ allows it, it is built on the `meta` device, in its full size and without any me
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -146,7 +147,7 @@ class ResNet(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
         widths = (64, 64, 128, 256, 512)
-        for number, (width, out) in enumerate(zip(widths, widths[1:], strict=False), 1):
+        for number, (width, out) in enumerate(itertools.pairwise(widths), 1):
             stage = nn.Sequential(BasicBlock(width, out, 1 if number == 1 else 2), BasicBlock(out, out))
             setattr(self, f"layer{number}", stage)
         self.avgpool = nn.AdaptiveAvgPool2d(1)

@@ -20,7 +20,6 @@ import gallery_models as models
 import torch
 
 import endoscope
-from endoscope.capture.draw import draw  # draws with more freedom than `trace.draw`
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "gallery"
@@ -35,7 +34,6 @@ Green are inputs, red outputs; grey operations use parameters, light grey are bu
 function; a double box is a module that was closed by `depth=`. Blue frames stand for several equal blocks. Nothing
 that is dashed depends on an input. Yellow values decided a branch.
 """
-"""Everything above every picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +68,19 @@ ENTRIES = [
     Entry("vit", "Vision transformer", "From patches to classes.", models.vit),
     Entry("t5", "T5", "Encoder and decoder, three levels deep.", models.t5, {"depth": 3}),
     Entry("whisper", "Whisper", "Encoder and decoder for speech.", models.whisper, {"depth": 4}),
-    Entry("mamba", "Mamba", "A state space model without fused kernels.", models.mamba, {"module": "backbone.layers.0"}),
+    Entry("mamba", "Mamba", "One block of a state space model.", models.mamba, {"module": "backbone.layers.0"}),
     Entry("mixtral", "Mixtral", "The experts of one layer.", models.mixtral, {"module": "model.layers.0.mlp"}),
 ]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Draw the picture gallery.")
-    parser.add_argument("names", nargs="*", choices=[[], *(entry.name for entry in ENTRIES)])
+    parser.add_argument("names", nargs="*", metavar="name", help="only these pictures")
     parser.add_argument("--png", type=Path, help="a folder for PNG files")
     chosen = parser.parse_args()
+    unknown = set(chosen.names) - {entry.name for entry in ENTRIES}
+    if unknown:
+        parser.error(f"no picture is called {', '.join(unknown)}")
     torch.manual_seed(0)
     PICTURES.mkdir(exist_ok=True)
     for entry in ENTRIES:
@@ -93,10 +94,10 @@ def draw_entry(entry: Entry, png: Path | None) -> int:
     model, inputs = entry.make()
     trace = endoscope.trace(model, inputs, save="none")
     path = PICTURES / f"{entry.name}.svg"
-    draw(trace, path, **entry.options)
+    trace.draw(path, **entry.options)
     path.write_text(smaller(path.read_text(encoding="utf-8")), encoding="utf-8")
     if png:
-        draw(trace, png / f"{entry.name}.png", **entry.options)
+        trace.draw(png / f"{entry.name}.png", **entry.options)
     size = path.stat().st_size
     if size > LARGEST:
         sys.stdout.write(f"{entry.name} is larger than {LARGEST:,} bytes; draw less of it\n")
@@ -104,17 +105,19 @@ def draw_entry(entry: Entry, png: Path | None) -> int:
 
 
 def smaller(svg: str) -> str:
-    """The same picture in half the bytes: fonts are said once, coordinates have one decimal, no comments."""
-    svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<title>.*?</title>\n?", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"(?<=\d)\.(\d)\d+", r".\1", svg)
-    svg = re.sub(r"(?<=\d)\.0(?!\d)", "", svg)
-    svg = re.sub(r' id="\w+"', "", svg)
-    svg = re.sub(r' class="\w+"', "", svg)
-    svg = svg.replace(' font-family="Helvetica,sans-Serif"', "").replace(' text-anchor="start"', "")
-    svg = svg.replace(' font-size="10"', "").replace(' stroke="black"', ' stroke="#000"')
-    svg = re.sub(r"<g>\n(.*?)</g>\n", r"\1", svg, flags=re.DOTALL) if svg.count("<g") == 0 else svg
+    """The same picture in half the bytes: fonts are said once, whole coordinates, no comments, no tooltips."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<!--.*?-->\n?|<title>.*?</title>\n?", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' (d|points|x|y|cx|cy|rx|ry|width|height|viewBox)="([^"]*)"', _rounded, svg)
+    svg = re.sub(r' (id|class)="[^"]*"', "", svg)
+    svg = re.sub(r' font-family="[^"]*"| font-size="10.00"| text-anchor="start"', "", svg)
+    svg = re.sub(r"<g>\n(.*?)</g>\n", r"\1", svg, flags=re.DOTALL)
     return svg.replace("<svg ", '<svg font-family="Helvetica,Arial,sans-serif" font-size="10" ', 1)
+
+
+def _rounded(attribute: re.Match[str]) -> str:
+    numbers = re.sub(r"-?\d+\.\d+", lambda n: f"{float(n[0]):.1f}".removesuffix(".0"), attribute[2])
+    return f' {attribute[1]}="{numbers}"'
 
 
 def page() -> str:

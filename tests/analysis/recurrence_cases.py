@@ -41,7 +41,7 @@ def of_forward(forward: Callable[[nn.Module, Tensor], Tensor]) -> None:
     CASES[forward.__name__] = lambda: (Forward(forward), torch.rand(5, 5))
 
 
-# ---- the examples of the poster and the figure of the paper -----------------------------------------------------------
+# ---- the examples of the poster and the figure of the paper --------------------------------------------------
 
 
 @case
@@ -107,7 +107,7 @@ def figure_3b(m, x):
     return x * 2
 
 
-# ---- loops without parameters -------------------------------------------------------------------------------------
+# ---- loops without parameters --------------------------------------------------------------------------------
 
 
 @of_forward
@@ -206,7 +206,7 @@ def branch_in_a_loop(m, x):
     return x
 
 
-# ---- loops through parameters ---------------------------------------------------------------------------------------
+# ---- loops through parameters --------------------------------------------------------------------------------
 
 
 @of_forward
@@ -348,7 +348,7 @@ def one_block_three_times() -> tuple[nn.Module, Tensor]:
     return nn.Sequential(block, block, block), torch.rand(5, 5)
 
 
-# ---- used again, but not a loop in time --------------------------------------------------------------------------------
+# ---- used again, but not a loop in time ----------------------------------------------------------------------
 
 
 class Siamese(nn.Module):
@@ -376,7 +376,7 @@ def siamese_side_by_side(m, x):
     return (a - b).abs()
 
 
-# ---- nothing repeats --------------------------------------------------------------------------------------------------
+# ---- nothing repeats -----------------------------------------------------------------------------------------
 
 
 @case
@@ -408,6 +408,13 @@ def other_function_each_time(m, x):
 @of_forward
 def independent_parts(m, x):
     return torch.stack([(row * 2).sin() for row in x])
+
+
+@of_forward
+def columns_of_a_table(m, x):
+    """`zip` takes the table apart, then each of its rows: the same function at the same place."""
+    first, second = zip(*x[:, :2], strict=True)
+    return sum(first) * sum(second)
 
 
 @of_forward
@@ -447,3 +454,27 @@ def weights_transposed_before(m, x):
 def blocks_without_parameters() -> tuple[nn.Module, Tensor]:
     act = nn.ReLU()
     return nn.Sequential(Block(act), Block(act), Block(act)), torch.rand(5, 5)
+
+
+@case
+def one_position_for_all_blocks() -> tuple[nn.Module, Tensor]:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(5, 5)
+
+        def forward(self, x: Tensor, position: Tensor) -> Tensor:
+            return self.fc(x + position)
+
+    class Positions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.position = nn.Parameter(torch.rand(5))
+            self.blocks = nn.ModuleList([Shifted(), Shifted(), Shifted()])
+
+        def forward(self, x: Tensor) -> Tensor:
+            for block in self.blocks:
+                x = block(x, self.position)
+            return x
+
+    return Positions(), torch.rand(5, 5)

@@ -28,7 +28,8 @@ def op_facts(recorder: Recorder, ops: list[int], parents: list[tuple[int, ...]])
         return tuple(reversed(found))
 
     def reads(op: int) -> tuple[tuple[int, int], ...]:
-        slots = [slot for read in raw[op][4] for slot in slots_of(read)]
+        heard = [*raw[op][4], *recorder.hidden_reads.get(ops[op], ())]
+        slots = [slot for read in heard for slot in slots_of(read)]
         makers = [recorder.slot_node[slot] for slot in slots]
         return tuple([(node, slot - nodes[node][5]) for node, slot in zip(makers, slots, strict=True)])
 

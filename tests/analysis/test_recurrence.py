@@ -72,7 +72,7 @@ def test_generate() -> None:
     check("generate", modules_text(endoscope.trace(model.generate, arguments)))
 
 
-# ---- what hangs together with the rest of a trace ----------------------------------------------------------------------
+# ---- what hangs together with the rest of a trace ------------------------------------------------------------
 
 
 def test_a_model_that_is_called_again_and_again() -> None:
@@ -150,7 +150,7 @@ def test_a_loop_over_one_block_and_over_three() -> None:
         assert max(names.passes) == passes
 
 
-# ---- made-up runs --------------------------------------------------------------------------------------------------------
+# ---- made-up runs --------------------------------------------------------------------------------------------
 
 
 def passes(recurrence: Recurrence) -> list[int]:

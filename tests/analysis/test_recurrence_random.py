@@ -67,7 +67,7 @@ def named(body: tuple[Part, ...], times: int, numbers: count[int]) -> Named:
     return Named(times, tuple(parts))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(BODIES)
 def test_loops_come_out_as_they_were_written(body: tuple[Part, ...]) -> None:
     source = named(body, 1, count())
@@ -82,11 +82,11 @@ def test_loops_come_out_as_they_were_written(body: tuple[Part, ...]) -> None:
     repeated = [key for keys in layers.values() for key in keys if key is not None]
     assert len(set(repeated)) == len(repeated)
     found = [(frozenset(program.types[op] for op in loop.body), loop.passes) for loop in recurrence.loops]
-    assert sorted(found, key=repr) == sorted(source.loops(), key=repr)
+    assert Counter(found) == Counter(source.loops())
     assert recurrence.reused == frozenset()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(BODIES, st.integers(2, 4))
 def test_side_by_side_on_other_inputs_it_is_only_used_again(body: tuple[Part, ...], branches: int) -> None:
     source = named((True, *body), 1, count())

@@ -29,17 +29,17 @@ _FILL = {
     Look.ENTRANCE: PALE_GREEN,
     Look.EXIT: PALE_RED,
 }
-_GAP = "\u00a0"  # a space that Graphviz keeps, between the labels of neighbouring edges
+_GAP = "\u00a0"  # a space that Graphviz keeps
 _MOST_SHAPES = 4  # of parameters, in one node
 _LONGEST_LINE = 60
 _LONGEST_PREFIX = 12  # of addresses in full; inside a frame with a longer one they are told from there
 
 _HEAD = """\
 digraph {{
-graph [rankdir={direction} fontname="Helvetica" fontsize=13 label=<{label}> labelloc=t labeljust=l ranksep=0.3
+graph [rankdir={direction} fontname="Helvetica,Arial,sans-serif" fontsize=13 label=<{label}> labelloc=t labeljust=l ranksep=0.3
   nodesep=0.2 pad=0.15{large}]
-node [shape=oval style=filled fillcolor="{white}" fontname="Helvetica" fontsize=10 height=0.3 margin="0.06,0.03"]
-edge [fontname="Helvetica" fontsize=8 arrowsize=0.6 color="#404040"]
+node [shape=oval style=filled fillcolor="{white}" fontname="Helvetica,Arial,sans-serif" fontsize=10 height=0.3 margin="0.09,0.03"]
+edge [fontname="Helvetica,Arial,sans-serif" fontsize=8 arrowsize=0.6 color="#404040"]
 """
 # Graphviz optimises until it is done, which for thousands of nodes can be never: say how many rounds.
 _LARGE = "\n  nslimit={limit:.3f} nslimit1=1 mclimit=0.2 splines=line"
@@ -112,11 +112,11 @@ def _box_label(box: Box, around: str) -> str:
     if box.times > 1:
         parts.append(f'<font color="{FOLD}" point-size="13"><b>×{box.times}</b></font>')
     if box.function:
-        parts.append(f"<b>{_text(box.name)}</b> (function)")
+        parts.append(f"<b>{_text(box.name)}</b>{_GAP} (function)")
     elif box.address:
         name = f"@{_short(box.name, around)}"
         name += f" … @{_short(box.last, around)}" if box.last and box.last != box.name else ""
-        parts.append(f"<b>{_text(name)}</b> ({_text(box.type)})")
+        parts.append(f"<b>{_text(name)}</b>{_GAP} ({_text(box.type)})")
     if box.rolled and box.passes > 1:
         parts.append(f"(x{box.passes})")
     return " ".join(parts) or " "
@@ -168,7 +168,7 @@ def _name(node: Node, around: str) -> str:
 def _module_lines(node: Node, around: str) -> list[str]:
     name = f"@{_short(node.label, around)}" + (f" … @{_short(node.last, around)}" if node.last else "")
     times = f" (x{node.passes})" if node.passes > 1 else ""
-    lines = [f"<b>{_text(name)}</b> ({_text(node.type)}){times}"]
+    lines = [f"<b>{_text(name)}</b>{_GAP} ({_text(node.type)}){times}"]
     lines += [_text(_shape(node))] if node.shape else []
     lines.append(f"{node.operations:,} operations ({size_text(node.inner_bytes)})")
     if node.weights:
@@ -205,7 +205,8 @@ def _edge(edge: Edge) -> str:
 def _text(text: str, longest: int = _LONGEST_LINE) -> str:
     """Fit for an HTML-like label: escaped, on one line, not too long, without characters that XML forbids."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
-    return html.escape("".join(c if c.isprintable() else " " for c in short), quote=False)
+    plain = "".join(c if c.isprintable() else " " for c in short)
+    return html.escape(plain, quote=False) if plain.strip() else _GAP  # Graphviz cannot read an empty <b></b>
 
 
 def _quoted(text: str) -> str:

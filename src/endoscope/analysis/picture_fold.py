@@ -37,7 +37,7 @@ class _Folding:
         self._merge_twins()
         kept = tuple(self.nodes[node.key] for node in self.before.nodes if node.key not in self.stand_in)
         links = (link for number in range(len(self.groups)) for link in self._links(number))
-        edges = (*self._inner_edges(), *self._outer_edges(kept), *links)
+        edges = self._in_order([*self._inner_edges(), *self._outer_edges(kept), *links])
         return occupied(replace(self.before, nodes=kept, edges=edges, boxes=self.boxes))
 
     # ---- nodes and boxes -------------------------------------------------------------------------------------------
@@ -108,6 +108,14 @@ class _Folding:
         return {end: ways for end, ways in found.items() if end in touching}
 
     # ---- edges -----------------------------------------------------------------------------------------------------
+
+    def _in_order(self, edges: list[Edge]) -> tuple[Edge, ...]:
+        """As before: the order of the edges into a node is that of its arguments, and the next fold compares it."""
+        place: dict[tuple[int, int], int] = {}
+        for number, edge in enumerate(self.before.edges):
+            ends = self.stand_in.get(edge.source, edge.source), self.stand_in.get(edge.target, edge.target)
+            place.setdefault(ends, number)
+        return tuple(sorted(edges, key=lambda edge: place[edge.source, edge.target]))
 
     def _within(self, edge: Edge) -> bool:
         """Both ends are in one group."""

@@ -87,7 +87,7 @@ def _boundary(picture: Picture, own: set[int]) -> tuple[list[Node], list[Node], 
     for number, (source, targets) in enumerate(receivers.items(), max(nodes, default=0) + 1):
         exits.append(_exit(number, nodes[source], targets))
         edges.append(Edge(source, number))
-    return list(entrances.values()), exits, edges
+    return [entrances[node.key] for node in picture.nodes if node.key in entrances], exits, edges
 
 
 def _entrance(node: Node) -> Node:

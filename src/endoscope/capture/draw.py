@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from endoscope.analysis.dot import DIRECTIONS, dot_text
 from endoscope.analysis.patterns import nearest
 from endoscope.analysis.picture import ENDS, Picture
-from endoscope.analysis.picture_fold import LARGE
+from endoscope.analysis.picture_close import close
 from endoscope.analysis.picture_fold import fold as fold_repeats
+from endoscope.analysis.picture_repeats import LARGE
 from endoscope.analysis.picture_roll import roll
 from endoscope.analysis.picture_zoom import absorb, inside, zoom
 from endoscope.capture.scene import picture_of, totals_text

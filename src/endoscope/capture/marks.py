@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from endoscope.analysis.picture import Edge
 from endoscope.analysis.reach import ascend
 
 if TYPE_CHECKING:
+    from endoscope.capture.decisions import Decision
+    from endoscope.capture.op import Op
     from endoscope.capture.result import Trace
 
 _QUESTIONS = {"while": "WHILE", "for": "FOR", "assert": "ASSERT", "elif": "ELIF", "match": "MATCH"}
+_ANSWERS = {"body": "DO"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +27,31 @@ class MarkedTest:
     branch: tuple[int, ...]  # what ran because of it
     question: str = "IF"
     answer: str = "THEN"
+    construct: str = ""  # where the whole statement stands in the source
 
 
 def tests_of(trace: Trace) -> list[MarkedTest]:
-    """What is known about decisions: all of it, or at least which values decided."""
-    decisions = getattr(trace, "decisions", None)
+    """What is known about decisions: all of it, or at least which values were asked."""
+    decisions = trace.decisions
     if decisions:
         return [_marked(decision) for decision in decisions]
     return [MarkedTest((op.node,), _only_for(trace, op.node), ()) for op in trace.conditions]
 
 
-def _marked(decision: Any) -> MarkedTest:
-    kind = str(getattr(getattr(decision, "test", None), "kind", "if"))
-    branch = str(getattr(decision, "branch", "then"))
+def _marked(decision: Decision) -> MarkedTest:
+    kind = str(getattr(decision.test, "kind", "if"))  # a test that was not found in the source has none
+    own_elif = kind == "elif" and decision.branch.startswith("elif")
     return MarkedTest(
         _nodes(decision.steering),
         frozenset(_nodes(decision.test_ops)),
         _nodes(decision.branch_ops),
         _QUESTIONS.get(kind, "IF"),
-        branch.upper(),
+        "THEN" if own_elif else _ANSWERS.get(decision.branch, decision.branch.upper()),
+        str(getattr(decision.test, "construct", "")),
     )
 
 
-def _nodes(ops: Iterable[Any]) -> tuple[int, ...]:
+def _nodes(ops: Iterable[Op]) -> tuple[int, ...]:
     return tuple(op.node for op in ops)
 
 
@@ -69,12 +74,15 @@ def mark_tests(edges: Iterable[Edge], tests: Iterable[MarkedTest]) -> Iterator[E
 
 
 def branch_edges(tests: Iterable[MarkedTest], drawn: Container[int]) -> Iterator[Edge]:
-    """From the value that decided to the first operation of the branch."""
-    known: set[Edge] = set()
+    """From the value that decided to the first operation of the branch.
+
+    Of several values that lead to one branch (`a and b`, `elif`) the last one decided.
+    """
+    arrows: dict[tuple[str, int], Edge] = {}
     for test in tests:
         branch = [node for node in test.branch if node in drawn]
         if branch and test.steering:
-            edge = Edge(test.steering[-1], min(branch), mark=test.answer, control=True)
-            if edge not in known:
-                known.add(edge)
-                yield edge
+            arrows[test.construct, min(branch)] = Edge(
+                test.steering[-1], min(branch), mark=test.answer, control=True
+            )
+    yield from dict.fromkeys(arrows.values())

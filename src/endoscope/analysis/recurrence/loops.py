@@ -153,7 +153,9 @@ def _merge_interleaved(bodies: Mapping[Body, int], again: Sequence[tuple[int, in
     for op, key in again:
         ran.setdefault(key, []).append(op)
     groups: list[tuple[Body, int, list[int]]] = []  # layers, passes, operations
-    for body, passes in sorted(bodies.items(), key=lambda item: -len(item[0])):
+    sets = {body: set(body) for body in bodies}
+    outer = {body: passes for body, passes in bodies.items() if not any(sets[body] < other for other in sets.values())}
+    for body, passes in outer.items():
         ops = sorted([op for key in body for op in ran[key]])
         for other in [group for group in groups if _interleaved(body, ops, group[0], group[2])]:
             groups.remove(other)

@@ -63,12 +63,13 @@ def _grow_before(facts: OpFacts, states: list[int], gaps: Sequence[Gap], known: 
         if layer < 0 or min(states[gap[0] : gap[1]]) >= 0:
             continue
         ops = _parts(states, gap)
+        names = dict(zip(ops, _names(_run(facts.statements, ops)), strict=True))
         needed = set(facts.parents[facts.nodes[gap[1]]])
-        for op, name in zip(reversed(ops), reversed(_names(_run(facts.statements, ops))), strict=True):
+        for op in range(gap[1] - 1, gap[0] - 1, -1):
             if facts.nodes[op] in needed:
                 needed.update(facts.parents[facts.nodes[op]])
-                if states[op] < 0:
-                    found.setdefault((layer, name), []).append(op)
+                if states[op] < 0 and op in names:
+                    found.setdefault((layer, names[op]), []).append(op)
     fresh = 1 + max(states)
     for key, alone in found.items():
         if key in known or len(alone) > 1:

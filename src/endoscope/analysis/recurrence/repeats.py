@@ -34,8 +34,8 @@ def fold(items: Sequence[int], symbols: Sequence[int], end: int, links: Links) -
     """All loops among ascending items, inner ones first.
 
     `links(starts)` says of each pass but the first whether it depends on the one before; `starts` are the first
-    items of the passes and the end of the last one. A run is cut where it is not linked. `end` comes after all
-    items.
+    items of the passes and the end of the last one. A run is cut where it is not linked, and no loop if that is
+    nearly everywhere. `end` comes after all items.
     """
     found: list[Fold] = []
     items, symbols = list(items), list(symbols)
@@ -58,10 +58,13 @@ def _fold_once(items: list[int], symbols: list[int], end: int, links: Links) -> 
             continue
         cuts = [*range(start, stop, period), stop]
         linked = links([items[cut] if cut < len(items) else end for cut in cuts])
-        for first, last in _linked_parts(linked):
-            low, high = cuts[first], cuts[last + 1]
-            if high - low >= 2 * period:
-                folded.append(_folded(items, symbols, taken, (low, period, high)))
+        if 2 * sum(linked) < len(linked):
+            continue  # side by side: that two of them depend on each other does not make a loop
+        parts = [(cuts[first], cuts[last + 1]) for first, last in _linked_parts(linked)]
+        parts = [(low, high) for low, high in parts if high - low >= 2 * period]
+        if parts:
+            taken[start:stop] = bytes([1]) * (stop - start)
+            folded += [_folded(items, symbols, taken, (low, period, high)) for low, high in parts]
     return folded
 
 
@@ -79,7 +82,6 @@ def _linked_parts(linked: list[bool]) -> list[tuple[int, int]]:
 def _folded(items: list[int], symbols: list[int], taken: bytearray, run: tuple[int, int, int]) -> Fold:
     low, period, high = run
     body, like = items[low : low + period], symbols[low : low + period]
-    taken[low:high] = bytes([1]) * (high - low)
     twins = {items[n]: body[(n - low) % period] for n in range(low + period, high)}
     passes = -(-(high - low) // period)
     goes_on = (low and symbols[low - 1] in like) or (high < len(items) and symbols[high] in like)

@@ -48,7 +48,8 @@ def _uses(facts: OpFacts) -> dict[Use, list[int]]:
         else:  # which of its outputs matters: the parts of a split weight are different weights
             direct = not facts.parameters.isdisjoint(above)
             used = tuple([(tokens[parent], number) for parent, number in facts.reads(op) if parent in tokens])
-            used += facts.modules(op)[-1:]  # a weight that is handed around is used by a layer of each module
+        if not direct or types[op] in _ELEMENTWISE:
+            used += facts.modules(op)[-1:]  # what is handed around is used by a layer of each module
         use: Use = (types[op], used)
         pure = weights >= set(above) - fixed
         if pure:
