@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs install clean
+.PHONY: help demo test check bench docs install graphviz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,8 +24,14 @@ help:
 demo: $(INSTALLED)
 	@$(BIN)/endoscope demo
 
-test: $(INSTALLED)
+test: $(INSTALLED) graphviz
 	$(BIN)/python -m pytest
+
+# Pictures are drawn by Graphviz, a program that pip cannot install.
+graphviz:
+	@command -v dot > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+		apt-get update -qq && apt-get install -y -qq graphviz > /dev/null; } || \
+		echo "Graphviz is missing, tests that draw are skipped. Install it with your package manager."
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -36,9 +36,11 @@ _LONGEST_PREFIX = 12  # of addresses in full; inside a frame with a longer one t
 
 _HEAD = """\
 digraph {{
-graph [rankdir={direction} fontname="Helvetica,Arial,sans-serif" fontsize=13 label=<{label}> labelloc=t labeljust=l ranksep=0.3
+graph [rankdir={direction} fontname="Helvetica,Arial,sans-serif" fontsize=13 label=<{label}> labelloc=t labeljust=l
+  ranksep=0.3
   nodesep=0.2 pad=0.15{large}]
-node [shape=oval style=filled fillcolor="{white}" fontname="Helvetica,Arial,sans-serif" fontsize=10 height=0.3 margin="0.09,0.03"]
+node [shape=oval style=filled fillcolor="{white}" fontname="Helvetica,Arial,sans-serif" fontsize=10 height=0.3
+  margin="0.09,0.03"]
 edge [fontname="Helvetica,Arial,sans-serif" fontsize=8 arrowsize=0.6 color="#404040"]
 """
 # Graphviz optimises until it is done, which for thousands of nodes can be never: say how many rounds.

@@ -82,7 +82,5 @@ def branch_edges(tests: Iterable[MarkedTest], drawn: Container[int]) -> Iterator
     for test in tests:
         branch = [node for node in test.branch if node in drawn]
         if branch and test.steering:
-            arrows[test.construct, min(branch)] = Edge(
-                test.steering[-1], min(branch), mark=test.answer, control=True
-            )
+            arrows[test.construct, min(branch)] = Edge(test.steering[-1], min(branch), mark=test.answer, control=True)
     yield from dict.fromkeys(arrows.values())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -313,6 +314,21 @@ class Trace:
         """Copy every kept value, so that later in-place changes (an optimizer step) cannot reach it."""
         self.values.freeze()
         return self
+
+    def draw(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        rolled: bool = False,
+        depth: int | None = None,
+        module: str | None = None,
+        direction: str = "up",
+        fold: bool = True,
+    ) -> Any:
+        """Draw the graph to an SVG, PNG, PDF or DOT file; without a path return the DOT source."""
+        from endoscope.capture.draw import draw
+
+        return draw(self, path, rolled=rolled, depth=depth, module=module, direction=direction, fold=fold)
 
     def validate(self) -> Any:
         """Prove this trace by replay; see `endoscope.validate`."""

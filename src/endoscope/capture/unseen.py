@@ -54,15 +54,14 @@ def _left_for_python(trace: Trace) -> None:
 def _read_unfilled(trace: Trace) -> None:
     """Uninitialised memory that is computed with: a bug, or somebody filled it unheard."""
     recorder = trace.recorder
-    for node, raw in enumerate(recorder.nodes):
-        if node in recorder.sources or raw[0].type in SHAPE_READERS:
+    unfilled = {raw[5]: raw[0].type for raw in recorder.nodes if raw[0].type in UNINITIALISED}
+    for raw in recorder.nodes if unfilled else ():
+        if raw[0].type in SHAPE_READERS or raw[1] is None:
             continue
         for read in raw[4]:
-            if isinstance(read, int) and read >= 0:
-                made = recorder.nodes[recorder.slot_node[read]]
-                if made[0].type in UNINITIALISED and trace.values.meta(read).numel:
-                    message = f"{raw[0].type} reads memory that {made[0].type} left unfilled: it was written unheard"
-                    _say(trace, Notice("unfilled", message, source_line(raw[10], raw[11])))
+            if isinstance(read, int) and read in unfilled and trace.values.meta(read).numel:
+                message = f"{raw[0].type} reads memory that {unfilled[read]} left unfilled: it was written unheard"
+                _say(trace, Notice("unfilled", message, source_line(raw[10], raw[11])))
 
 
 def _depends_on_input(trace: Trace, departure: Departure) -> bool:
