@@ -1,7 +1,7 @@
 """All errors a user can meet, as one tree.
 
 EndoscopeError                   everything below; catch this to catch us and nobody else
-├── MissingDependencyError       an optional library is not installed        (also ImportError)
+├── MissingDependencyError       an optional library or program is missing   (also ImportError)
 ├── BadArgument                  an argument cannot mean anything            (also ValueError)
 │   └── NothingMatches           a pattern that selects no operation
 ├── LookupFailed                 a key that names no operation               (also KeyError)
@@ -23,7 +23,7 @@ class EndoscopeError(Exception):
 
 
 class MissingDependencyError(EndoscopeError, ImportError):
-    """An optional library is needed for what was asked."""
+    """An optional library, or a program such as `dot`, is needed for what was asked."""
 
     http_status = 501
 

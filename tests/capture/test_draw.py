@@ -421,6 +421,22 @@ def test_a_program_that_fails_is_quoted() -> None:
         drawing.run_dot("digraph { [", "svg")
 
 
+@needs_dot
+def test_a_layout_that_takes_too_long_is_made_simpler(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        commands.append(command[1:])
+        if len(commands) == 1:
+            raise subprocess.TimeoutExpired(command, options["timeout"])
+        return original(command, **options)
+
+    original = subprocess.run
+    monkeypatch.setattr(subprocess, "run", run)
+    assert drawing.run_dot("digraph { a -> b }", "svg").startswith(b"<?xml")
+    assert commands == [["-Tsvg"], ["-Tsvg", "-Gnslimit=0.1", "-Gsplines=line"]]
+
+
 def test_drawing_changes_nothing() -> None:
     trace = endoscope.trace(models.DemoNetwork(), x())
     before = [op.label for op in trace.everything()], trace.graph_hash

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from endoscope.capture.result import Trace
 
 FORMATS = ("svg", "png", "pdf", "dot")
+_QUICK = ("-Gnslimit=0.1", "-Gsplines=line")  # few rounds of optimisation, straight arrows
 
 
 class DotSource(str):
@@ -135,8 +136,8 @@ def _unknown_module(trace: Trace, module: str) -> str:
     return f"{trace.name} has no module {module!r}. Nearest: {', '.join(near)}. print(trace) lists all of them."
 
 
-def run_dot(source: str, format_: str) -> bytes:
-    """Let Graphviz lay the picture out."""
+def run_dot(source: str, format_: str, patience_secs: float = 20.0) -> bytes:
+    """Let Graphviz lay the picture out: beautifully, or quickly if that takes too long or crashes it."""
     program = shutil.which("dot")
     if program is None:
         raise MissingDependencyError(
@@ -144,7 +145,18 @@ def run_dot(source: str, format_: str) -> bytes:
             "`apt-get install graphviz`, `brew install graphviz`, `conda install graphviz` or from graphviz.org, "
             "or draw to a file that ends in .dot, which needs no program."
         )
-    done = subprocess.run([program, f"-T{format_}"], input=source.encode(), capture_output=True, check=False)
-    if done.returncode != 0:
-        raise EndoscopeError(f"The program `dot` failed: {done.stderr.decode(errors='replace').strip()[:500]}")
+    command = [program, f"-T{format_}"]
+    done = _run(command, source, patience_secs)
+    if done is None or done.returncode < 0:
+        done = _run([*command, *_QUICK], source, None)
+    if done is None or done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()[:500] if done else ""
+        raise EndoscopeError(f"The program `dot` failed: {said or 'it said nothing'}")
     return done.stdout
+
+
+def _run(command: list[str], source: str, patience: float | None) -> subprocess.CompletedProcess[bytes] | None:
+    try:
+        return subprocess.run(command, input=source.encode(), capture_output=True, check=False, timeout=patience)
+    except subprocess.TimeoutExpired:
+        return None

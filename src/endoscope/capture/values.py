@@ -18,6 +18,7 @@ class TensorStore:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self._devices: dict[int, torch.device] = {}
 
     def holds(self, slot: int) -> bool:
         return self.recorder.full or slot in self.recorder.kept
@@ -68,8 +69,23 @@ class TensorStore:
         raw = Node(*self.recorder.nodes[self.recorder.slot_node[slot]])
         # The ear notes classes and leaves out what can be told from elsewhere; both are cheaper.
         differentiable = raw.grad_fn is not type(None)
-        device = raw.device if raw.device is not None else self.meta(slots_of(raw.reads[0])[0]).device
+        device = self._device(slot)
         return Meta(raw.shape, raw.dtype, device, differentiable, raw.grad_fn.__name__ if differentiable else None)
+
+    def _device(self, slot: int) -> torch.device:
+        """Where it is not noted it is that of the first argument, and so on upwards; remembered on the way back."""
+        chain: list[int] = []
+        while slot not in self._devices:
+            meta = self.recorder.metas.get(slot)
+            raw = Node(*self.recorder.nodes[self.recorder.slot_node[slot]])
+            if meta is not None or raw.device is not None:
+                self._devices[slot] = meta.device if meta is not None else raw.device
+            else:
+                chain.append(slot)
+                slot = slots_of(raw.reads[0])[0]
+        for other in chain:
+            self._devices[other] = self._devices[slot]
+        return self._devices[slot]
 
     def value(self, slot: int, op: Any) -> torch.Tensor:
         try:
