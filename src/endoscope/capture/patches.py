@@ -19,6 +19,7 @@ nothing get the original behaviour.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -57,6 +58,7 @@ def activate(recorder: Recorder) -> None:
         _HARMLESS_MODES = (DeviceContext, type(recorder))
         if _traces == 0:
             _install()
+        _run_compiled_code_eagerly()
         _traces += 1
         _active.setdefault(threading.get_ident(), []).append(recorder)
 
@@ -101,6 +103,22 @@ def _install() -> None:
     _exchange(torch.nn.Parameter, "__new__", _observed_parameter)
     _exchange(threading.Thread, "start", _announced("a thread was started"))
     _exchange(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
+
+
+_eager: list[contextlib.ExitStack] = []  # holds one while compiled code runs eagerly
+
+
+def _run_compiled_code_eagerly() -> None:
+    """Compiled code is traced eagerly, and runs compiled again afterwards without being compiled anew.
+
+    Torch has one such switch for all threads, so it is set by the first trace and put back by the last.
+    """
+    if _eager or "torch._dynamo" not in sys.modules:  # nothing was ever compiled: importing the compiler takes a second
+        return
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.compiler.set_stance("force_eager"))
+    _eager.append(stack)
+    _installed.append(lambda: _eager.pop().close())
 
 
 def _exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:

@@ -73,7 +73,7 @@ def tracing(
     found.seed = seed
     found.timing.started = time.time()
     clock = time.perf_counter()
-    with _seeded(seed), _eager_where_compiled(recorder):
+    with _seeded(seed), _without_compiled_calls(recorder):
         recorder.random_state = torch.get_rng_state()
         activate(recorder)
         try:
@@ -176,18 +176,14 @@ def _seeded(seed: int | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _eager_where_compiled(recorder: Recorder) -> Iterator[None]:
-    """Compiled code runs eagerly while it is traced, and compiled again afterwards."""
+def _without_compiled_calls(recorder: Recorder) -> Iterator[None]:
+    """Modules compiled in place (`module.compile()`) keep the compiled call to themselves: take it off meanwhile."""
     compiled = [m for _, m in recorder.calls.addresses.values() if m._compiled_call_impl is not None]
     saved = [m._compiled_call_impl for m in compiled]
     for module in compiled:
         module._compiled_call_impl = None
     try:
-        if "torch._dynamo" in sys.modules:
-            with torch.compiler.set_stance("force_eager"):
-                yield
-        else:  # nothing was ever compiled; importing the compiler would take a second
-            yield
+        yield
     finally:
         for module, implementation in zip(compiled, saved, strict=True):
             module._compiled_call_impl = implementation
