@@ -2,7 +2,6 @@
 
 import subprocess
 from dataclasses import replace
-from shutil import which
 
 import pytest
 
@@ -10,6 +9,7 @@ from endoscope.analysis import dot
 from endoscope.analysis.dot import DIRECTIONS, dot_text
 from endoscope.analysis.picture import Box, Edge, Look, Node, Picture, Weight
 from tests.analysis.dot_reading import Drawn, read
+from tests.graphviz import needs_dot
 
 WEIGHT = Weight("fc.weight", "5x5", 25, 100)
 
@@ -147,7 +147,7 @@ def test_equal_labels_stay_two_nodes() -> None:
     assert found.pairs() == {("to x", "to x (2)")}
 
 
-@pytest.mark.skipif(which("dot") is None, reason="Graphviz is not installed")
+@needs_dot
 @pytest.mark.parametrize("text", ['a"b', "a<b>&c", "a\\b", "a\nb\x00", "{|}", "", "ünï ×", "\ud800", "x" * 300])
 def test_any_text_is_drawn(text: str) -> None:
     odd = node(0, text, note=text, whole=text, weights=(Weight(text, text, 1, 1),))

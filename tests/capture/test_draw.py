@@ -1,11 +1,9 @@
 """From a trace to a drawing: the visual code on real traces, simplification, files, errors."""
 
-import os
 import subprocess
 import time
 import warnings
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -20,9 +18,7 @@ from endoscope.capture.draw import DotSource, draw
 from endoscope.errors import BadArgument, EndoscopeError, MissingDependencyError
 from tests import models
 from tests.analysis.dot_reading import Drawn, read
-
-# In CI nothing is skipped: `make test` installs Graphviz, and if it could not, these tests fail.
-needs_dot = pytest.mark.skipif(which("dot") is None and not os.environ.get("CI"), reason="Graphviz is not installed")
+from tests.graphviz import needs_dot
 
 
 def picture(model: Any, inputs: Any, **options: Any) -> Drawn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
-from typing import Any
 
 import torch
 
@@ -63,9 +62,3 @@ def source_line(code: CodeType | None, instruction: int) -> SourceLine | None:
             line = number
             break
     return SourceLine(code.co_filename, line, code.co_qualname)
-
-
-def columns(code: CodeType, instruction: int) -> tuple[Any, ...]:
-    """Line and column span of one instruction, where the interpreter knows it."""
-    positions = list(code.co_positions())
-    return positions[instruction // 2] if 0 <= instruction // 2 < len(positions) else (None,) * 4

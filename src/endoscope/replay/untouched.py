@@ -18,7 +18,7 @@ from endoscope.replay.report import Report
 class Outcome:
     """What a run left behind."""
 
-    def __init__(self, state: State, result: Any, report: Report | None = None) -> None:
+    def __init__(self, state: State, result: Any) -> None:
         self.outputs = [(p, t) for p, t in named_leaves(result) if isinstance(t, torch.Tensor)]
         self.values = [t.detach().clone() for _, t in self.outputs]
         self.buffers = [
