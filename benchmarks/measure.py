@@ -91,7 +91,7 @@ def compare(sides: Mapping[str, Side], effort: Effort = FULL) -> Comparison:
     rounds = max(effort.min_rounds, min(effort.max_rounds, int(effort.budget_secs / round_secs)))
     samples: dict[str, list[float]] = {name: [first[name]] for name in sides}
     for number in range(1, rounds):
-        for name, secs in _timed_round(sides, calls, _order(list(sides), number))[0].items():
+        for name, secs in _timed_round(sides, calls, in_turn(list(sides), number))[0].items():
             samples[name].append(secs)
     return Comparison({name: tuple(values) for name, values in samples.items()})
 
@@ -137,7 +137,7 @@ def _calls_per_sample(side: Side, effort: Effort) -> int:
     return max(1, math.ceil(effort.sample_secs / max(sample(side, 1), 1e-7)))
 
 
-def _order(names: list[str], number: int) -> list[str]:
+def in_turn(names: list[str], number: int) -> list[str]:
     """Rotated by one each round and turned round after a full turn, so that neighbours change."""
     turn, shift = divmod(number, len(names))
     rotated = names[shift:] + names[:shift]

@@ -78,9 +78,9 @@ def _resident(call: Callable[[], Any]) -> Measured:
     gc.collect()
     _return_free_memory()
     Path("/proc/self/clear_refs").write_text("5")  # sets the high-water mark to the present size
-    start = _status("VmRSS")
+    start = status("VmRSS")
     result = call()
-    return result, {"peak": _status("VmHWM") - start}
+    return result, {"peak": status("VmHWM") - start}
 
 
 def _counted(call: Callable[[], Any]) -> Measured:
@@ -117,7 +117,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(item)
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     """A size from the process status, in bytes."""
     found = re.search(rf"^{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     if found is None:

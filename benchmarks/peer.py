@@ -1,7 +1,7 @@
-"""TorchLens in a throw-away environment of its own, with the same torch: installed, measured, deleted.
+"""A peer in a throw-away environment of its own, with the same torch: installed, measured, deleted.
 
-The peer patches torch for good and has its own dependencies, so it never enters our process or environment.
-It runs the same models next to the same raw forward in its own process and hands back ratios as JSON.
+A peer may patch torch for good and has its own dependencies, so it never enters our process or environment.
+It runs the same models next to the same plain torch in its own process and hands back ratios as JSON.
 """
 
 from __future__ import annotations
@@ -15,48 +15,67 @@ import sys
 import tempfile
 import venv
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PEER = "torchlens==2.36.1"
 TORCH = "torch==2.13.0"
-SCRIPT = Path(__file__).with_name("peer_torchlens.py")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What to install, and which script of this folder measures it."""
+
+    requirement: str
+    script: str
+    same_version: tuple[str, ...] = ()  # packages that it gets in the version that we have
+
+    @property
+    def name(self) -> str:
+        return self.requirement.partition("==")[0]
+
+
+# GPT-2's shape comes from transformers.
+TORCHLENS = Peer("torchlens==2.36.1", "peer_torchlens.py", same_version=("transformers",))
+COMGRA = Peer("comgra==0.11.5", "peer_comgra.py")
 
 
 class PeerUnavailable(Exception):
     """The peer could not be installed or run; the message says which step failed and how."""
 
 
-def run_torchlens(options: list[str], python: str | None = None) -> dict[str, Any]:
+def run(peer: Peer, options: list[str], python: str | None = None) -> dict[str, Any]:
     """The peer's numbers; ``python`` names an interpreter that already has the peer."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="peer-")))
-        interpreter = python or stack.enter_context(_environment(folder))
+        interpreter = python or stack.enter_context(_environment(peer, folder))
         result = folder / "result.json"
-        _call([interpreter, str(SCRIPT), str(result), *options], "run the peer", quiet=False)
+        script = Path(__file__).with_name(peer.script)
+        _call([interpreter, str(script), str(result), *options], f"run {peer.name}", quiet=False)
         answer: dict[str, Any] = json.loads(result.read_text())
         return answer
 
 
 @contextlib.contextmanager
-def _environment(folder: Path) -> Iterator[str]:
-    print(f"installing {PEER} with {TORCH} in a throw-away environment ...", file=sys.stderr, flush=True)
+def _environment(peer: Peer, folder: Path) -> Iterator[str]:
+    print(f"installing {peer.requirement} with {TORCH} in a throw-away environment ...", file=sys.stderr, flush=True)
     venv.create(folder / "env", with_pip=True)
     python = str(folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python")
     constraint = folder / "constraint.txt"
     constraint.write_text(f"{TORCH}\n")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _call([*pip, TORCH, "numpy"], f"install {TORCH}")
-    # The constraint keeps the peer from replacing torch; GPT-2's shape comes from the same transformers.
-    _call([*pip, PEER, *_same_transformers(), "-c", str(constraint)], f"install {PEER}")
+    # The constraint keeps the peer from replacing torch.
+    _call([*pip, peer.requirement, *_same_versions(peer), "-c", str(constraint)], f"install {peer.requirement}")
     yield python
 
 
-def _same_transformers() -> list[str]:
-    try:
-        return [f"transformers=={importlib.metadata.version('transformers')}"]
-    except importlib.metadata.PackageNotFoundError:
-        return []
+def _same_versions(peer: Peer) -> list[str]:
+    pinned = []
+    for package in peer.same_version:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            pinned.append(f"{package}=={importlib.metadata.version(package)}")
+    return pinned
 
 
 def _call(command: list[str], what: str, quiet: bool = True) -> None:

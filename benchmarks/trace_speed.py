@@ -197,7 +197,7 @@ def _peer(options: argparse.Namespace) -> dict[str, Any]:
     if options.models:
         passed_on += ["--models", options.models]
     try:
-        return peer.run_torchlens(passed_on, options.peer_python)
+        return peer.run(peer.TORCHLENS, passed_on, options.peer_python)
     except (peer.PeerUnavailable, OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
         return {"absent": str(error), "cases": {}, "after": {}}
 

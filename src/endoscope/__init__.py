@@ -10,17 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from endoscope import errors
+    from endoscope.capture import edits
+    from endoscope.capture.editing import editing
     from endoscope.capture.trace import trace, tracing
+    from endoscope.query.open import open
+    from endoscope.recording import policies
+    from endoscope.recording.run import Run
+    from endoscope.replay.divergence import compare
+    from endoscope.replay.rerun import rerun
     from endoscope.replay.validate import validate
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "errors", "trace", "tracing", "validate"]
+__all__ = ["Run", "__version__", "compare", "editing", "edits", "errors", "open", "policies", "rerun", "trace", "tracing", "validate"]
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
 # Keep it in step with `__all__` and with the TYPE_CHECKING block, which shows editors the same names.
 _TARGETS = {
+    "Run": "endoscope.recording.run:Run",
+    "compare": "endoscope.replay.divergence:compare",
+    "editing": "endoscope.capture.editing:editing",
+    "edits": "endoscope.capture.edits",
     "errors": "endoscope.errors",
+    "open": "endoscope.query.open:open",
+    "policies": "endoscope.recording.policies",
+    "rerun": "endoscope.replay.rerun:rerun",
     "trace": "endoscope.capture.trace:trace",
     "tracing": "endoscope.capture.trace:tracing",
     "validate": "endoscope.replay.validate:validate",

@@ -3,11 +3,17 @@
 EndoscopeError                   everything below; catch this to catch us and nobody else
 ├── MissingDependencyError       an optional library or program is missing   (also ImportError)
 ├── BadArgument                  an argument cannot mean anything            (also ValueError)
-│   └── NothingMatches           a pattern that selects no operation
-├── LookupFailed                 a key that names no operation               (also KeyError)
+│   ├── NothingMatches           a pattern that selects no operation
+│   └── BadEdit                  an edit that cannot be applied to the tensor it is meant for
+├── LookupFailed                 a key that names nothing that was captured  (also KeyError)
 ├── ValueNotKept                 the value was not asked to be kept
 ├── ValueChanged                 the kept tensor was overwritten unseen, so its old value is gone
-└── CannotReplay                 the trace lacks what a replay needs
+├── CannotReplay                 the trace lacks what a replay needs
+├── StoreError                   a recording could not be written: disk full, folder gone, ...
+└── NotARecording                nothing at this path that can be read as a recording
+    └── NewerFormat              it was written by a newer version of Endoscope
+
+DamageWarning (a UserWarning)    part of a recording cannot be read; the rest can
 
 Every message says what was seen, why it cannot work and what to type instead. ``http_status`` is what the
 server answers when the error reaches it.
@@ -40,8 +46,12 @@ class NothingMatches(BadArgument):
     http_status = 404
 
 
+class BadEdit(BadArgument):
+    """An edit changes what it must not change, or its target cannot be edited."""
+
+
 class LookupFailed(EndoscopeError, KeyError):
-    """A key names no operation; the message lists the nearest keys."""
+    """A key names no operation, node, statistic or step; the message lists the nearest ones."""
 
     http_status = 404
 
@@ -51,7 +61,7 @@ class LookupFailed(EndoscopeError, KeyError):
 
 
 class ValueNotKept(EndoscopeError):
-    """The operation is known, its value was not kept."""
+    """The operation or tensor is known, its value was not kept."""
 
     http_status = 404
 
@@ -66,3 +76,25 @@ class CannotReplay(EndoscopeError):
     """The trace does not hold what a replay would need."""
 
     http_status = 409
+
+
+class StoreError(EndoscopeError):
+    """A recording could not be written; what was written before stays readable."""
+
+    http_status = 507
+
+
+class NotARecording(EndoscopeError):
+    """There is nothing at this path that can be read as a recording."""
+
+    http_status = 404
+
+
+class NewerFormat(NotARecording):
+    """The recording was written by a newer version of Endoscope, in a format that this one does not know."""
+
+    http_status = 409
+
+
+class DamageWarning(UserWarning):
+    """Part of a recording cannot be read; the message names the file. Everything else can be read."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from endoscope.analysis.naming import Names, name_layers
-from endoscope.analysis.recurrence import OpFacts, Recurrence, find_recurrence
+from endoscope.analysis.naming import Names
+from endoscope.analysis.recurrence import OpFacts, Recurrence
 from endoscope.analysis.recurrence.arguments import differing
-from tests.analysis.recurrence_facts import op_facts
 
 SHOWN_VALUES = 3
 
 
 def found_in(trace: Any) -> tuple[OpFacts, Recurrence, Names]:
     graph = trace.graph_data
-    facts = op_facts(trace.recorder, graph.ops, graph.parents)
-    recurrence = find_recurrence(facts)
-    return facts, recurrence, name_layers(facts.types, recurrence.keys)
+    return graph.recurrence.facts, graph.recurrence, graph.names
 
 
 def recurrence_text(trace: Any) -> str:

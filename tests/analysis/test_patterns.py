@@ -66,7 +66,7 @@ def test_stars_and_question_marks_mean_what_they_mean_in_a_shell(body: str, key:
     assert Pattern(body, "", body).matches(Thing(keys=(key,))) == fnmatch.fnmatchcase(key, body)
 
 
-@pytest.mark.parametrize("body", ["a[b]", "a+b", "(a)", "a|b", "^a$", "a\\b"])
+@pytest.mark.parametrize("body", ["a[b]", "a+b", "^a$", "a\\b", "a b", "a!b", "don't"])
 def test_other_characters_stand_for_themselves(body: str) -> None:
     assert parse(body).matches(Thing(keys=(body,)))
     assert not parse(body).matches(Thing(keys=("ab", "a", "b")))
@@ -125,3 +125,101 @@ def test_nearest_finds_what_was_meant() -> None:
     assert nearest("linaer_1_1", known)[0] == "linear_1_1"
     assert "relu_1_2" in nearest("relu_9_9", known)
     assert nearest("encoder.fx", known)[0] == "encoder.fc"
+
+
+# ---- combinations --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("type:relu & in:encoder", True),
+        ("type:relu&in:encoder", True),
+        ("type:relu & in:decoder", False),
+        ("in:decoder | type:relu", True),
+        ("type:add | in:decoder | relu_2", True),
+        ("!type:relu", False),
+        ("! type:add", True),
+        ("!!type:relu", True),
+        ("type:add & type:relu | type:relu", True),  # & binds tighter
+        ("type:relu | type:relu & type:add", True),
+        ("type:add & (type:relu | type:relu)", False),
+        ("!type:add & type:relu", True),  # ! binds tightest
+        ("!(type:add | type:relu)", False),
+        ("( ( relu_2 ) )", True),
+        ("relu_2:1 | relu_2_5:1", True),
+        ("'relu_2' & \"encoder.2\"", True),
+        ("type:'relu' & in:\"encoder\"", True),
+        ("'relu_*'", True),
+    ],
+)
+def test_what_combinations_match(text: str, matches: bool) -> None:
+    assert parse(text).matches(RELU) is matches
+
+
+@pytest.mark.parametrize("name", ["a|b", "a & b", "(a)", "f(x)", "!a", "type:a"])
+def test_quotes_take_the_meaning_from_a_name(name: str) -> None:
+    assert parse(f"'{name}'").matches(Thing(keys=(name,)))
+    assert parse(f'in:"{name}"').matches(Thing(modules=(name,)))
+    assert not parse(f"!'{name}'").matches(Thing(keys=(name,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "place"),
+    [
+        ("type:relu &", "a pattern is expected here, and the text ends", 11),
+        ("& type:relu", "a pattern is expected here, not '&'", 0),
+        ("a | | b", "a pattern is expected here, not '|'", 4),
+        ("child_of()", r"a pattern is expected here, not '\)'", 9),
+        ("(type:relu", r"this \( is never closed", 0),
+        ("a & child_of(b", r"this \( is never closed", 12),
+        ("type:relu) & a", r"there is no \( that this \) closes", 9),
+        ("type:relu type:add", "& or | is missing here".replace("|", r"\|"), 9),
+        ("type:relu child_of(a)", r"& or \| is missing here", 9),
+        ("(a) b", r"& or \| is missing here", 4),
+        ("(a b) (c)", r"& or \| is missing here", 6),
+        ("'a", "this ' is never closed", 0),
+        ("x & type:'a", "this ' is never closed", 9),
+        ("childof(a)", "'childof' is no relation, did you mean 'child_of'", 0),
+        ("a & nephew_of(b)", "'nephew_of' is no relation", 4),
+        ("!" * 101 + "a", "more than 100 levels", 101),
+    ],
+)
+def test_what_cannot_be_read_is_marked(text: str, what: str, place: int) -> None:
+    with pytest.raises(BadArgument, match=what) as caught:
+        parse(text)
+    lines = str(caught.value).splitlines()
+    shown = next(i for i, line in enumerate(lines) if line == f"    {text}")
+    assert lines[shown + 1] == "    " + " " * place + "^"
+    assert "child_of(type:relu)" in lines[-1]
+
+
+@pytest.mark.parametrize("text", ["type:", "in: ", "''", "a & ''", "kind:''"])
+def test_a_pattern_that_names_nothing(text: str) -> None:
+    with pytest.raises(BadArgument, match="names nothing"):
+        parse(text)
+
+
+def test_thousands_of_alternatives_are_no_problem() -> None:
+    text = " | ".join(f"relu_{i}" for i in range(5000))
+    assert parse(text).matches(Thing(keys=("relu_4999",)))
+    assert not parse(text).matches(Thing(keys=("relu_5000",)))
+
+
+@pytest.mark.parametrize(
+    ("body", "type_"), [("atleast_1d_1", "atleast_1d"), ("atleast_1d_1_4", "atleast_1d"), ("orphan_add_2", "add")]
+)
+def test_types_with_numbers_and_orphans_are_not_ruled_out(body: str, type_: str) -> None:
+    assert parse(body).early(Early(type_)) is None
+    assert parse(body).early(Early("relu")) is False
+
+
+@dataclass
+class Early:
+    """What is known of an operation when it has just run."""
+
+    type: str
+    kinds: tuple[str, ...] = ("computed",)
+    modules: tuple[str, ...] = ()
+    parents: tuple[Early, ...] = ()
+    older: bool = False

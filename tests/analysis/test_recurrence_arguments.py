@@ -25,14 +25,25 @@ def test_values_and_their_types_count() -> None:
 
 def test_differing_arguments_are_named() -> None:
     calls = [((X, (slice(None), t), 3), {"alpha": t // 2, "beta": 1}) for t in range(3)]
-    assert differing(calls) == {"[1][1]": (0, 1, 2), "alpha": (0, 0, 1)}
+    assert differing(calls) == {"args[1][1]": (0, 1, 2), "alpha": (0, 0, 1)}
 
 
 def test_parts_of_slices_and_missing_arguments() -> None:
     assert differing([((X, slice(1, 2)), None), ((X, slice(1, 3)), {"dim": 0})]) == {
-        "[1].stop": (2, 3),
+        "args[1].stop": (2, 3),
         "dim": ("absent", 0),
     }
+
+
+def test_what_is_no_plain_value_is_shown_without_quotes() -> None:
+    class Shy:
+        def __repr__(self) -> str:
+            raise ValueError("nothing to see")
+
+    assert repr(differing([((X, "a"), {}), ((X, X), {"device": torch.device("cpu")}), ((X, Shy()), {})])) == (
+        "{'args[1]': ('a', tensor, <Shy>), 'device': (absent, device(type='cpu'), absent)}"
+    )
+    assert signature((Shy(),), None) == signature((Shy(),), None)
 
 
 def test_nothing_differs() -> None:

@@ -97,7 +97,7 @@ def test_looking_at_a_running_trace_does_not_freeze_it() -> None:
         str(trace)
         _ = trace["relu_1"].value
         model(x)
-    assert labels(trace)[-2:] == ["relu_2_4", "output_2_5"]
+    assert labels(trace)[-2:] == ["relu_1_2:2", "output_2_4"]
     assert trace.validate().ok
 
 

@@ -117,12 +117,12 @@ def test_passes_of_a_reused_parameter() -> None:
 
 def test_all_passes_together_count_as_one_layer_in_the_numbering() -> None:
     trace = endoscope.trace(RecurrentNetwork(), X)
-    expected = "input_1_0 linear_1_1:1 mul_1_2 linear_1_1:2 mul_2_3 linear_1_1:3 mul_3_4 output_1_5"
+    expected = "input_1_0 linear_1_1:1 mul_1_2:1 linear_1_1:2 mul_1_2:2 linear_1_1:3 mul_1_2:3 output_1_3"
     assert labels(trace.ops) == expected.split()
     assert [trace[position].label for position in (1, 3, -1)] == [
         "linear_1_1:1",
         "linear_1_1:2",
-        "output_1_5",
+        "output_1_3",
     ]
 
 

@@ -8,26 +8,30 @@ import torch
 
 import endoscope
 from endoscope import errors
+from endoscope.capture.loops import Loop
 from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
 from endoscope.capture.modules import Layer, ModuleInfo
 from endoscope.capture.op import Op
 from endoscope.capture.result import Trace
+from endoscope.capture.structure import TraceGraph
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import Table
 from endoscope.replay.report import Failure, Report
+from endoscope.schema.graph import GraphEdge
 from tests.house.pages import headings
 from tests.house.tree import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = {
     Trace: "trace", Layer: "trace", ModuleInfo: "trace", Table: "trace", Timing: "trace", Totals: "trace",
-    Op: "op", FunctionCall: "op", Relations: "op", Place: "op", ParameterUse: "op",
+    Loop: "loops", Op: "op", FunctionCall: "op", Relations: "op", Place: "op", ParameterUse: "op",
+    TraceGraph: "graph", GraphEdge: "graph",
     Report: "validate", Failure: "validate",
 }  # fmt: skip
 
 # Without an underscore, because other layers of ours use them; not meant for users.
 OURS = {
-    Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of near rerun
+    Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of labels near origin
         returned_sequence arguments_with seal sealed""",
     Op: "node",
     Table: "count index",  # every sequence has them

@@ -8,7 +8,7 @@ import pytest
 import endoscope
 from tests.house.tree import PACKAGE, run_python
 
-PUBLIC = ["__version__", "errors", "trace", "tracing", "validate"]
+PUBLIC = ["__version__", "errors", "open", "policies", "trace", "tracing", "validate"]
 
 
 def test_the_public_list() -> None:

@@ -1,22 +1,27 @@
 """From what was heard to a graph: kinds, edges, orphans, layers and passes.
 
 Recorder ─► parents and kinds of every node ─► what comes from an input or reaches an output
-         ─► the others are orphans           ─► layers and labels (analysis/naming)
+         ─► the others are orphans
+         ─► what repeats (facts.py, analysis/recurrence) ─► layers and labels (analysis/naming), when first read
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from endoscope.analysis.naming import Names, name_layers
 from endoscope.analysis.reach import ascend, descend
+from endoscope.analysis.recurrence import OpFacts, Recurrence, find_recurrence
 from endoscope.capture.calls import Call
+from endoscope.capture.facts import learned_tensors, op_facts
 from endoscope.capture.recorder import Recorder
 from endoscope.schema.ops import NUMBERED, Kind
 
 
-@dataclass(slots=True)
+@dataclass
 class Graph:
     """Everything by node number (order of hearing)."""
 
@@ -26,8 +31,18 @@ class Graph:
     to_output: bytearray
     ops: list[int]  # numbered nodes, inputs first
     orphans: list[int]
-    names: Names  # over `ops`
+    facts: Callable[[], OpFacts]
     passes_of_calls: list[int]  # call -> n-th call of its module, from 1
+
+    @cached_property
+    def recurrence(self) -> Recurrence:
+        """What repeats; numbers in it are positions in `ops`."""
+        return find_recurrence(self.facts())
+
+    @cached_property
+    def names(self) -> Names:
+        """Layers and labels over `ops`."""
+        return name_layers(self.recurrence.facts.types, self.recurrence.keys)
 
 
 def assemble(recorder: Recorder) -> Graph:
@@ -43,8 +58,9 @@ def assemble(recorder: Recorder) -> Graph:
             (ops if from_input[node] or to_output[node] else orphans).append(node)
         elif kind is Kind.OUTPUT:
             ops.append(node)
-    names = name_layers([recorder.nodes[n][0].type for n in ops], _layer_keys(recorder, ops, parents))
-    return Graph(kinds, parents, from_input, to_output, ops, orphans, names, _passes(recorder.calls.entries))
+    learned = learned_tensors(recorder)
+    facts = partial(op_facts, recorder, ops, parents, learned)
+    return Graph(kinds, parents, from_input, to_output, ops, orphans, facts, _passes(recorder.calls.entries))
 
 
 def _handed_in(recorder: Recorder) -> list[int]:
@@ -83,37 +99,6 @@ def _kinds_and_parents(recorder: Recorder) -> tuple[list[Kind], list[tuple[int, 
         else:
             kinds.append(computed if above else generated)
     return kinds, parents
-
-
-def _layer_keys(recorder: Recorder, ops: list[int], parents: list[tuple[int, ...]]) -> list[Any]:
-    """Operations of one type on the same parameters are passes of one layer (condition 1 of the paper).
-
-    An operation on parameters alone (a slice, a transpose) is the same only if its other arguments are, too.
-    """
-    parameters = {n for n, source in recorder.sources.items() if source.kind == Kind.PARAMETER}
-    if not parameters:
-        return [None] * len(ops)
-    keys: list[Any] = []
-    for node in ops:
-        above = parents[node]
-        used = [p for p in above if p in parameters]
-        if not used:
-            keys.append(None)
-        elif len(used) == len(above):
-            facts, _, args, kwargs = recorder.nodes[node][:4]
-            keys.append((facts.type, tuple(used), _plain(args), _plain(kwargs)))
-        else:
-            keys.append((recorder.nodes[node][0].type, tuple(used)))
-    return keys
-
-
-def _plain(arguments: Any) -> str:
-    """Arguments as text, tensors by position only."""
-    if isinstance(arguments, (list, tuple)):
-        return "(" + ",".join(map(_plain, arguments)) + ")"
-    if isinstance(arguments, dict):
-        return "{" + ",".join(f"{k}:{_plain(v)}" for k, v in arguments.items()) + "}"
-    return "·" if hasattr(arguments, "grad_fn") or arguments is None else repr(arguments)
 
 
 def _passes(calls: list[Call]) -> list[int]:

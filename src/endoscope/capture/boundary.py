@@ -22,13 +22,22 @@ if TYPE_CHECKING:
 
 def bound_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
     """Arguments with the names the function gives them, `args[0]` where it gives none."""
+    method = getattr(function, "__func__", None)
+    plain = _argument_names(function) if method is None else _names_of_method(method)[1:]
+    named = [(plain[i] if i < len(plain) else f"args[{i}]", value) for i, value in enumerate(args)]
+    return [*named, *kwargs.items()]
+
+
+def _argument_names(function: Any) -> list[str]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
-    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    named = [(plain[i] if i < len(plain) else f"args[{i}]", value) for i, value in enumerate(args)]
-    return [*named, *kwargs.items()]
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+#: `forward` of one class is asked about again and again; the function of a class lives as long as the class.
+_names_of_method = functools.lru_cache(1024)(_argument_names)
 
 
 def add_inputs(recorder: Recorder, named_values: list[tuple[str, Any]]) -> None:
@@ -81,7 +90,7 @@ def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwarg
         recorder.notice("script", f"TorchScript {name!r} is opaque: it is one operation here")
         func = functools.partial(original, script)
         with torch._C.DisableTorchFunction():
-            recorder.after_call((func, facts, args, kwargs, reads, started, ended, *position), out)
+            out = recorder.after_call((func, facts, args, kwargs, reads, started, ended, *position), out)
         if is_module:
             recorder.end_module(call, out)
         return out

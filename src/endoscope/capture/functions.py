@@ -209,10 +209,10 @@ def _describe_registered(func: OpOverload | OpOverloadPacket) -> FunctionFacts:
     names = [overload._schema.arguments[i].name for i in written]
     bare = plain_name(name)
     random = name in RANDOM_NAMES or torch.Tag.nondeterministic_seeded in overload.tags
-    if namespace not in BUILTIN_NAMESPACES:
-        role = Role.OPEN
-    elif name in NOT_OPERATIONS:
+    if name in NOT_OPERATIONS or namespace == "profiler":  # optimizers mark their steps for torch's profiler
         role = Role.PASS
+    elif namespace not in BUILTIN_NAMESPACES:
+        role = Role.OPEN
     elif name in LEAVING or name in CONTROL:
         role = Role.LEAVE
     else:

@@ -1,7 +1,7 @@
 """Which values are kept: everything, nothing, or what patterns or a function of the operation select.
 
-Labels and module results are only known later, so a value that may be wanted is held for the time being and let go
-when it turns out not to be: at the end of its module, or when the trace is complete.
+Labels, module results and relations are only known later, so a value that may be wanted is held for the time being
+and let go when it turns out not to be: at the end of its module, or when the trace is complete.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from endoscope.analysis.patterns import Pattern, nearest, parse
+from endoscope.analysis.no_match import nothing_matches
+from endoscope.analysis.patterns import Pattern, Selector, parse
 from endoscope.capture.records import slots_of
+from endoscope.capture.regions import version_of
 from endoscope.capture.source import source_line
-from endoscope.errors import BadArgument, NothingMatches
+from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind, SourceLine
 
 if TYPE_CHECKING:
+    from endoscope.capture.calls import Call
+    from endoscope.capture.op import Op
     from endoscope.capture.recorder import Recorder
     from endoscope.capture.result import Trace
 
@@ -66,6 +70,46 @@ class EarlyOp:
         raise NotKnownYet(name)
 
 
+class HeardOp:
+    """The same for patterns: what can be told of a node by then."""
+
+    def __init__(self, recorder: Recorder, node: int, older: bool = False) -> None:
+        self._recorder, self._node = recorder, node
+        self.type: str = recorder.nodes[node][0].type
+        self.older = older
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        source = self._recorder.sources.get(self._node)
+        if source:
+            return (source.kind,)
+        # An opaque body may turn out to read something besides its arguments.
+        return (Kind.COMPUTED,) if self._above() else (Kind.GENERATED, Kind.COMPUTED)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return self._recorder.calls.path(self._recorder.nodes[self._node][12])
+
+    @property
+    def parents(self) -> list[HeardOp] | None:
+        return [HeardOp(self._recorder, node, older=True) for node in self._above()] or None
+
+    def _above(self) -> dict[int, None]:
+        slot_node, reads = self._recorder.slot_node, self._recorder.nodes[self._node][4]
+        return {slot_node[slot]: None for read in reads for slot in slots_of(read)}
+
+
+class SomeOp:
+    """Any operation of a type: nothing else is known."""
+
+    kinds = (Kind.COMPUTED, Kind.GENERATED)
+    modules = parents = None
+    older = False
+
+    def __init__(self, type_: str) -> None:
+        self.type = type_
+
+
 def make_keeper(save: Any) -> Keeper | None:
     """None for "all": then the recorder holds everything and asks nobody."""
     if isinstance(save, str) and save == "all":
@@ -84,15 +128,22 @@ def make_keeper(save: Any) -> Keeper | None:
 
 
 class Keeper:
-    """Decides about one trace; `recorder` is set when it starts."""
+    """Decides about one trace; `recorder` is set when it starts.
 
-    def __init__(self, patterns: list[Pattern], function: Callable[[Any], bool] | None) -> None:
-        self.patterns = patterns
+    Plain patterns of types, names and modules are decided by tables, the others one by one, by `Selector.early`.
+    """
+
+    def __init__(self, selectors: list[Selector], function: Callable[[Any], bool] | None) -> None:
+        self.selectors = selectors
         self.function = function
         self.recorder: Recorder
-        self.types: dict[str, bool] = {}  # may a label of this type match? Read by the ear
-        self.names_modules = any(p.field in ("", "in") for p in patterns)
-        self.idle = function is None and not patterns  # keeps nothing
+        self.types: dict[str, bool] = {}  # may an operation of this type match? Read by the ear
+        self._plain = [s for s in selectors if isinstance(s, Pattern) and s.field != "kind"]
+        self._others = [s for s in selectors if not isinstance(s, Pattern) or s.field == "kind"]
+        self._names = [atom for selector in selectors for atom in selector.atoms() if atom.field == ""]
+        self._sure: dict[str, bool] = {}  # type -> hold it for the sake of a plain pattern
+        self.names_modules = any(p.field in ("", "in") for p in self._plain)
+        self.idle = function is None and not selectors  # keeps nothing
         self._modules: dict[int, str] = {}  # id of module -> "in" (keep what runs inside), "result", "no"
         self._places: dict[int, str] = {-1: "no"}  # the same by call, with what its outer calls say
         self._provisional: list[int] = []  # slots held only because their module may return them
@@ -110,16 +161,26 @@ class Keeper:
         raw = self.recorder.nodes[node]
         type_ = raw[0].type
         if type_ not in self.types:
-            self.types[type_] = self._may_match(type_)
-        if self.types[type_]:
+            self._learn(type_)
+        if self._sure[type_]:
             return True
         place = self.place(raw[12])
+        if place == "in" or self._may_match(node):
+            return True
         if place == "result":
             self._provisional.append(slot)
-        return place != "no"
+        return place == "result"
 
-    def _may_match(self, type_: str) -> bool:
-        return any(p.field in ("type", "") and p.may_match_type(type_) for p in self.patterns)
+    def _learn(self, type_: str) -> None:
+        sure = any(p.field in ("type", "") and p.may_match_type(type_) for p in self._plain)
+        self._sure[type_] = sure
+        self.types[type_] = sure or any(s.early(SomeOp(type_)) is not False for s in self._others)
+
+    def _may_match(self, node: int) -> bool:
+        if not self._others:
+            return False
+        heard = HeardOp(self.recorder, node)
+        return any(selector.early(heard) is not False for selector in self._others)
 
     def place(self, call: int) -> str:
         """Inside a wanted module everything is kept ("in"), or may be what the module returns ("result")."""
@@ -134,16 +195,17 @@ class Keeper:
         if not self.names_modules:
             return "no"
         if id(module) not in self._modules:
-            place = _Place(self.recorder.calls.addresses[id(module)][0])
-            inside = any(p.field == "in" and p.matches(place) for p in self.patterns)
-            # A pass may be named (`fc:2`): compare without it and let `settle` look again.
-            bare = [Pattern("", "", p.body.partition(":")[0]) for p in self.patterns if p.field == ""]
-            self._modules[id(module)] = "in" if inside else "result" if any(p.matches(place) for p in bare) else "no"
+            address = self.recorder.calls.addresses[id(module)][0]
+            inside = any(p.field == "in" and p.matches(_Place(address)) for p in self._plain)
+            named = any(p.may_name(address) for p in self._plain)
+            self._modules[id(module)] = "in" if inside else "result" if named else "no"
         return self._modules[id(module)]
 
-    def module_ended(self, call: int) -> None:
+    def module_ended(self, call: int, _: Any) -> None:
         """Let go of what only its module could have made interesting, and did not."""
         entries = self.recorder.calls.entries
+        if self._names:
+            self._hold_what_passed_through(entries[call])
         if not self._provisional or self.place(entries[call].parent) != "no":
             return
         returned = {s for entry in entries[call:] for read in entry.returned for s in slots_of(read)}
@@ -152,39 +214,50 @@ class Keeper:
                 self.recorder.kept.pop(slot, None)
         self._provisional.clear()
 
+    def _hold_what_passed_through(self, entry: Call) -> None:
+        """A module may return what was made before it ran: `nn.Identity`, dropout outside of training."""
+        recorder = self.recorder
+        made_before = [r for r in entry.returned if isinstance(r, int) and recorder.slot_node[r] < entry.first_node]
+        if not made_before or not any(p.may_name(recorder.calls.address(entry)) for p in self._names):
+            return
+        for read in made_before:
+            raw = recorder.nodes[recorder.slot_node[read]]
+            for slot in range(raw[5], raw[5] + raw[6]):
+                tensor = recorder.dereference(recorder.objects[slot])
+                if tensor is not None and slot not in recorder.kept:
+                    recorder.kept[slot] = tensor
+                    recorder.kept_versions[slot] = version_of(tensor)
+                    if recorder.gradients is not None:
+                        recorder.gradients.watch(slot, tensor)
+
     def settle(self, trace: Trace) -> None:
         """The trace is complete: keep exactly what was asked for, and complain if that is nothing."""
         kept, slot_node = self.recorder.kept, self.recorder.slot_node
         candidates = {slot_node[slot] for slot in kept}
         candidates.update(n for n, source in self.recorder.sources.items() if source.kind == Kind.OUTPUT)
-        chosen: set[int] = set()
-        unused = {p.text for p in self.patterns}
-        for op in map(trace.op_at, sorted(candidates) if self.function or self.patterns else ()):
-            if self.function is not None:
-                wanted = bool(self.function(op))
-            else:
-                hits = [p.text for p in self.patterns if p.matches(op)]
-                unused.difference_update(hits)
-                wanted = bool(hits)
-            if wanted and all(slot in kept for slot in op.slots):
-                chosen.add(op.node)
+        ops = [trace.op_at(node) for node in sorted(candidates) if self.function or self.selectors]
+        wanted: set[int] = set()
+        unused: list[Selector] = []
+        for selector in self.selectors:
+            found = self._matching(selector, ops, trace)
+            wanted |= found
+            if not found:
+                unused.append(selector)
+        if self.function is not None:
+            wanted = {op.node for op in ops if self.function(op)}
+        chosen = {op.node for op in ops if op.node in wanted and all(slot in kept for slot in op.slots)}
         self.recorder.chosen = chosen
         wanted_slots = {slot for node in chosen for slot in trace.op_at(node).slots}
         for slot in [s for s in kept if s not in wanted_slots]:
             del kept[slot]
         if unused and trace.finished:
-            raise nothing_matches(sorted(unused), trace)
+            raise nothing_matches(unused, list(trace.everything()), trace.name)
 
-
-def nothing_matches(patterns: list[str], trace: Trace) -> NothingMatches:
-    keys = [key for op in trace.everything() for key in op.keys]
-    keys += [f"type:{t}" for t in dict.fromkeys(op.type for op in trace.ops)]
-    kinds = [f"kind:{kind}" for kind in Kind]
-    parts = []
-    for text in patterns:
-        close = kinds if text.startswith("kind:") else nearest(text, keys)
-        parts.append(f"The pattern {text!r} matches no operation of {trace.name}. Nearest: {', '.join(close)}.")
-    return NothingMatches(" ".join(parts) + " See docs/reference/patterns.md for the pattern language.")
+    def _matching(self, selector: Selector, ops: list[Op], trace: Trace) -> set[int]:
+        if not selector.related:
+            return {op.node for op in ops if selector.matches(op)}
+        marks = selector.mark(trace.graph.nodes, trace.graph_data.parents)
+        return {node for node, mark in enumerate(marks) if mark}
 
 
 class _Place:

@@ -28,7 +28,8 @@ class _Placeholder:
 
 TENSOR = _Placeholder()
 
-_OPAQUE = (torch.nn.Module, types.ModuleType, types.FunctionType, types.MethodType, type, torch.Generator)
+#: Values that are never looked into.
+OPAQUE = (torch.nn.Module, types.ModuleType, types.FunctionType, types.MethodType, type, torch.Generator)
 _MOST_LEAVES = 100_000
 
 
@@ -100,7 +101,7 @@ def _walk(value: Any, path: str, seen: set[int], budget: list[int]) -> Iterator[
         yield path, value  # an iterator is announced, never consumed
         return
     seen.add(id(value))
-    if isinstance(value, _OPAQUE):
+    if isinstance(value, OPAQUE):
         return
     for key, item in _children(value):
         yield from _walk(item, path + key if path or not key.startswith(".") else key[1:], seen, budget)
@@ -120,11 +121,11 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         for field in dataclasses.fields(value):
             yield f".{field.name}", getattr(value, field.name, None)
     elif type(value).__module__ not in ("builtins", "numpy"):
-        for name in (*getattr(value, "__dict__", ()), *_slot_names(type(value))):
+        for name in (*getattr(value, "__dict__", ()), *slot_names(type(value))):
             yield f".{name}", getattr(value, name, None)
 
 
-def _slot_names(kind: type) -> list[str]:
+def slot_names(kind: type) -> list[str]:
     slots = [getattr(base, "__slots__", ()) for base in kind.__mro__]
     names = [name for group in slots for name in ([group] if isinstance(group, str) else group)]
     return [name for name in names if not name.startswith("__")]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import torch
+
+from endoscope.analysis.recurrence.arguments import differing
 
 if TYPE_CHECKING:
     from endoscope.capture.op import Op
     from endoscope.capture.result import Trace
+
+_MOST_SHOWN = 6  # passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,14 @@ class Layer:
         known = [op.flops for op in self.ops]
         return sum(f for f in known if f is not None) if any(f is not None for f in known) else None
 
+    @property
+    def differing(self) -> dict[str, tuple[Any, ...]]:
+        """The plain arguments that are not the same in all passes: name -> value in each pass."""
+        if len({op.layer for op in self.ops}) > 1:
+            return {}  # calls of a module, or all that use a parameter: each has arguments of its own
+        with torch._C.DisableTorchFunction():
+            return differing((op._raw.args, op._raw.kwargs) for op in self.ops)
+
     def __len__(self) -> int:
         return len(self.ops)
 
@@ -67,9 +82,23 @@ class Layer:
         return self.ops[index]
 
     def __repr__(self) -> str:
-        return f"<Layer {self.label} (x{self.passes}): {', '.join(op.label for op in self.ops[:6])}>"
+        shown = [op.label for op in self.ops[:_MOST_SHOWN]]
+        more = ["…", self.ops[-1].label] if len(self.ops) > _MOST_SHOWN else []
+        changes = changes_text(self)
+        return f"<Layer {self.label} (x{self.passes}): {', '.join(shown + more)}{changes and '; ' + changes}>"
 
     __str__ = __repr__
+
+
+def changes_text(layer: Layer) -> str:
+    """args[1]: 0, 1, 2, 3, 4, … 199"""
+    parts = []
+    for name, values in layer.differing.items():
+        shown = values if len(values) <= _MOST_SHOWN else values[: _MOST_SHOWN - 1]
+        text = ", ".join([textwrap.shorten(repr(value), 40) for value in shown])
+        last = "" if shown is values else f", … {textwrap.shorten(repr(values[-1]), 40)}"
+        parts.append(f"{name}: {text}{last}")
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,20 +23,35 @@ if TYPE_CHECKING:
 class Op:
     """One node of the graph: an operation, an input, an output, a parameter, a buffer or a constant."""
 
-    __slots__ = ("__weakref__", "_trace", "label", "layer", "node", "pass_")
+    __slots__ = ("__weakref__", "_trace", "node")
 
-    def __init__(self, trace: Trace, node: int, label: str, layer: str, pass_: int) -> None:
+    def __init__(self, trace: Trace, node: int) -> None:
         self._trace = trace
         self.node = node  # position in order of hearing
-        self.label = label  # as looked up: relu_2_4, linear_1_1:2, fc.weight
-        self.layer = layer  # without the pass
-        self.pass_ = pass_  # which pass of its layer, from 1
 
     # ---- what it is ------------------------------------------------------------------------------
 
     @property
     def _raw(self) -> Node:
         return self._trace.raw(self.node)
+
+    @property
+    def label(self) -> str:
+        """As looked up: `relu_2_4`, `linear_1_1:2`, `fc.weight`."""
+        label: str = self._trace.labels[self.node][0]
+        return label
+
+    @property
+    def layer(self) -> str:
+        """The label without the pass."""
+        layer: str = self._trace.labels[self.node][1]
+        return layer
+
+    @property
+    def pass_(self) -> int:
+        """Which pass of its layer, from 1."""
+        pass_: int = self._trace.labels[self.node][2]
+        return pass_
 
     @property
     def type(self) -> str:
@@ -95,6 +110,11 @@ class Op:
         return tuple(self._trace.values.value(slot, self) for slot in self.slots)
 
     @property
+    def edited(self) -> tuple[Any, ...]:
+        """The edits that made its value what it is, in order; empty if there were none."""
+        return tuple(applied.edit for applied in self._trace.recorder.edited.get(self.node, ()))
+
+    @property
     def gradient(self) -> Any:
         """Gradient of its value after `backward()`, None where none arrived."""
         return self._one_or_all([self._trace.values.gradient(slot) for slot in self.slots])
@@ -136,11 +156,11 @@ class Op:
 
     @property
     def parents(self) -> tuple[Op, ...]:
-        return tuple(self._trace.op_at(n) for n in self._trace.graph_data.parents[self.node])
+        return tuple(map(self._trace.op_at, self._trace.graph_data.parents[self.node]))
 
     @property
     def children(self) -> tuple[Op, ...]:
-        return tuple(self._trace.op_at(n) for n in self._trace.children[self.node])
+        return tuple(map(self._trace.op_at, self._trace.children[self.node]))
 
     @property
     def modules(self) -> tuple[str, ...]:

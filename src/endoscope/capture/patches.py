@@ -26,11 +26,12 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
 
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
@@ -43,19 +44,21 @@ _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
 _lock = threading.RLock()
 _installed: list[Callable[[], None]] = []
 _traces = 0
-#: Thread -> its recorders, outermost first.
+#: Thread -> its recorders, outermost first. Empty where the thread is traced, but not just now.
 _active: dict[int, list[Recorder]] = {}
+#: Thread and id of a model -> the `editing` block around its calls.
+_blocks: dict[tuple[int, int], Any] = {}
 
 
 def recorders_here() -> list[Recorder] | None:
     """The recorders of this thread; None if nothing is traced here."""
-    return _active.get(threading.get_ident())
+    return _active.get(threading.get_ident()) or None
 
 
 def activate(recorder: Recorder) -> None:
     global _traces, _HARMLESS_MODES
     with _lock:
-        _HARMLESS_MODES = (DeviceContext, type(recorder))
+        _HARMLESS_MODES = tuple({*_HARMLESS_MODES, type(recorder)})
         if _traces == 0:
             _install()
         _run_compiled_code_eagerly()
@@ -72,9 +75,83 @@ def deactivate(recorder: Recorder) -> None:
                 if not recorders:
                     del _active[thread]
                 _traces -= 1
+        _put_back_if_unused()
+
+
+@contextlib.contextmanager
+def aside(recorder: Recorder) -> Iterator[None]:
+    """Modules that are called meanwhile are no business of this recorder."""
+    thread = threading.get_ident()
+    recorders = _active.get(thread)
+    if recorders is None or recorder not in recorders:
+        yield
+        return
+    _active[thread] = [other for other in recorders if other is not recorder]
+    try:
+        yield
+    finally:
+        _active[thread] = recorders
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """What happens meanwhile in this thread is in no trace that was begun before."""
+    thread = threading.get_ident()
+    recorders = _active.pop(thread, None)
+    modes = _get_current_function_mode_stack()
+    others = [mode for mode in modes if mode not in (recorders or ())]
+    _exchange_modes(len(modes), others)
+    if recorders is not None:
+        _active[thread] = []
+    try:
+        yield
+    finally:
+        _exchange_modes(len(others), modes)
+        _active.pop(thread, None)
+        if recorders is not None:
+            _active[thread] = recorders
+
+
+def _exchange_modes(count: int, modes: list[Any]) -> None:
+    for _ in range(count):
+        _pop_mode()
+    for mode in modes:
+        _push_mode(mode)
+
+
+def hold(block: Any) -> None:
+    """Calls of `block.model` in this thread go through `block.run` until it is released."""
+    global _traces
+    with _lock:
         if _traces == 0:
-            while _installed:
-                _installed.pop()()
+            _install()
+        _run_compiled_code_eagerly()
+        _traces += 1
+        _blocks[threading.get_ident(), id(block.model)] = block
+
+
+def release(block: Any, outer: Any, thread: int | None = None) -> None:
+    """Back to the block around it, if there is one for the same model."""
+    global _traces
+    with _lock:
+        key = thread or threading.get_ident(), id(block.model)
+        if outer is None:
+            _blocks.pop(key, None)
+        else:
+            _blocks[key] = outer
+        _traces -= 1
+        _put_back_if_unused()
+
+
+def block_around(model: torch.nn.Module) -> Any:
+    """The innermost `editing` block of this thread for a model; None without one."""
+    return _blocks.get((threading.get_ident(), id(model)))
+
+
+def _put_back_if_unused() -> None:
+    if _traces == 0:
+        while _installed:
+            _installed.pop()()
 
 
 def _after_fork() -> None:
@@ -84,6 +161,8 @@ def _after_fork() -> None:
     for thread in [t for t in _active if t != threading.get_ident()]:
         for recorder in list(_active[thread]):
             deactivate(recorder)
+    for thread, model in [key for key in _blocks if key[0] != threading.get_ident()]:
+        release(_blocks[thread, model], None, thread)
 
 
 def _before_fork() -> None:
@@ -198,13 +277,18 @@ def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> C
 
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
     in_backward = torch._C._current_graph_task_id
-    get_ident, active = threading.get_ident, _active
+    get_ident, active, blocks = threading.get_ident, _active, _blocks
     script = torch.jit.ScriptModule
 
     def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if blocks:
+            block = blocks.get((get_ident(), id(self)))
+            if block is not None and not block.busy and in_backward() == -1:
+                return block.run(functools.partial(_call_impl, self), args, kwargs)
         recorders = active.get(get_ident())
-        if recorders is None:
-            _say_foreign(self)
+        if not recorders:
+            if recorders is None:
+                _say_foreign(self)
             return original(self, *args, **kwargs)
         if in_backward() != -1 or self.__class__.__name__ == "OptimizedModule":
             return original(self, *args, **kwargs)

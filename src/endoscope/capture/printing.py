@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import html
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from endoscope.capture.loops import layers_text
 from endoscope.capture.summary import size_text
 from endoscope.errors import ValueChanged, ValueNotKept
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
+    from endoscope.capture.modules import Layer
     from endoscope.capture.op import Op
     from endoscope.capture.result import Trace
 
 _MOST_ROWS = 200
+_MOST_REPEATS = 20
 
 
 def shape_text(shape: Any) -> str:
@@ -29,10 +33,28 @@ def op_line(op: Op) -> str:
 
 
 def structure_text(trace: Trace) -> str:
-    kind = f"recurrent (at most {trace.max_passes} loops)" if trace.recurrent else "purely feedforward"
+    kind, reused = "purely feedforward", _reuse_text(trace)
+    if trace.recurrent:
+        most = max(layer.passes for loop in trace.loops for layer in loop.layers)
+        kind, reused = "recurrent", [f"at most {most} loops", *reused]
+    if reused:
+        kind += f" ({', '.join(reused)})"
     branching = "with branching" if trace.branching else "without branching"
     modules = trace.totals.modules
     return f"{kind}, {branching}; {modules} total module{'s' * (modules != 1)}"
+
+
+def _reuse_text(trace: Trace) -> list[str]:
+    layers, parameters = _split_reused(trace)
+    parts = [f"{len(layers)} layer{'s' * (len(layers) > 1)} used again"] if layers else []
+    shared = f"{len(parameters)} parameter{'s' * (len(parameters) > 1)} shared by several layers"
+    return [*parts, shared] if parameters else parts
+
+
+def _split_reused(trace: Trace) -> tuple[list[Layer], list[Layer]]:
+    """Layers that run several times, and parameters with the operations that use them."""
+    layers = [layer for layer in trace.reused if layer.label == layer.ops[0].layer]
+    return layers, [layer for layer in trace.reused if layer.label != layer.ops[0].layer]
 
 
 def trace_text(trace: Trace) -> str:
@@ -47,11 +69,15 @@ def trace_text(trace: Trace) -> str:
         f"    Random seed: {trace.seed if trace.seed is not None else 'not set'}",
         f"    Time elapsed: {timing.run:.3f}s ({timing.ops:.3f}s in {len(trace)} operations)",
     ]
+    if trace.edited:
+        shown = [f"{op.label} by {', '.join(map(str, op.edited))}" for op in trace.edited[:10]]
+        lines.append(f"    Edited: {'; '.join(shown)}{'; …' if len(trace.edited) > 10 else ''}")
     if trace.warnings:
         lines.append(f"    Not everything could be seen ({len(trace.warnings)}):")
         lines += [f"        {warning}" for warning in trace.warnings[:10]]
     lines.append("    Module Hierarchy:")
     lines += _tree(trace) or ["        (none)"]
+    lines += _repeats(trace)
     lines.append("    Layers:")
     lines += _rows(trace)
     return "\n".join(lines)
@@ -61,6 +87,23 @@ def _tree(trace: Trace) -> list[str]:
     rows = [m for m in trace.modules if m.address]
     lines = [f"        {'    ' * m.address.count('.')}{m.address}: {m.type}" for m in rows[:_MOST_ROWS]]
     return lines + ([f"        … {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else [])
+
+
+def _repeats(trace: Trace) -> list[str]:
+    """Loops, inner ones indented, and what is only used again."""
+    loops = [f"{'    ' * loop.depth}x{loop.passes}: {layers_text(loop.layers)}" for loop in trace.loops]
+    layers, parameters = _split_reused(trace)
+    alike: dict[int, list[Layer]] = {}
+    for layer in layers:
+        alike.setdefault(layer.passes, []).append(layer)
+    again = [f"x{passes}: {layers_text(same)}" for passes, same in alike.items()]
+    again += [f"{one.label}: {_labels(one.ops)}" for one in parameters]
+    return _section("Loops", loops) + _section("Used again", again)
+
+
+def _section(title: str, rows: list[str]) -> list[str]:
+    more = [f"… {len(rows) - _MOST_REPEATS} more"] if len(rows) > _MOST_REPEATS else []
+    return [f"    {title}:", *[f"        {row}" for row in rows[:_MOST_REPEATS] + more]] if rows else []
 
 
 def _rows(trace: Trace) -> list[str]:
@@ -89,6 +132,8 @@ def op_facts(op: Op) -> list[tuple[str, str]]:
     where = f", operation {position + 1}/{len(trace)}" if position is not None else f", {op.kind}"
     facts = [("", f"{op.layer}{passes}{where}:")]
     facts.append(("    Kind", f"{op.kind}{f' at {op.path}' if op.path else ''}"))
+    if op.edited:
+        facts.append(("    Edited", ", ".join(map(str, op.edited))))
     facts += _tensor_facts(op)
     if op.params:
         shapes = ", ".join(map(str, op.params.shapes))
@@ -146,7 +191,7 @@ def _value_text(op: Op, number: int) -> str:
         return "(cannot be shown)"
 
 
-def _labels(ops: tuple[Op, ...]) -> str:
+def _labels(ops: Sequence[Op]) -> str:
     shown = ", ".join(o.label for o in ops[:12])
     return (shown + (f", … {len(ops) - 12} more" if len(ops) > 12 else "")) or "(none)"
 

@@ -64,6 +64,9 @@ class Recorder(TorchFunctionMode):
         self.sequences: set[int] = set()  # nodes whose function returned a list or tuple
         self.hidden_reads: dict[int, list[Read]] = {}  # node -> what an opaque body reads besides its arguments
         self.chosen: set[int] | None = None  # nodes that `save` selected; None for all
+        self.editor: Any = None  # applies edits, if any were asked for
+        self.before_writes: Any = None  # told what is about to be overwritten
+        self.edited: dict[int, list[Any]] = {}  # node -> edits.Applied, in order
         # tensors
         self.ids: dict[int, int] = {}  # id of tensor -> slot
         self.objects: list[Any] = []  # slot -> tensor; without `full` a weak reference
@@ -74,6 +77,7 @@ class Recorder(TorchFunctionMode):
         self.kept_versions: dict[int, int] = {}
         self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
         self.stale: set[int] = set()  # slots that were overwritten unheard
+        self.storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
         self.anchors: list[Any] = []  # tensors held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
         # what could not be heard
@@ -97,7 +101,7 @@ class Recorder(TorchFunctionMode):
     def close(self) -> None:
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""
         del self.__torch_function__
-        self.keeper = None
+        self.keeper = self.editor = None
         self.slow = {}
 
     def learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
@@ -131,7 +135,10 @@ class Recorder(TorchFunctionMode):
         reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
         self.before_call(written, facts, kwargs.get("generator"))
         started = perf_counter_ns()
-        out = func(*args, **kwargs)
+        if self.editor is None:
+            out = func(*args, **kwargs)
+        else:
+            out = self.editor.call(func, facts, position, written, args, kwargs)
         ended = perf_counter_ns()
         result = self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
         for tensor in written if facts.uncounted else ():
@@ -141,6 +148,8 @@ class Recorder(TorchFunctionMode):
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         """Save what the call will destroy or advance."""
         if written:
+            if self.before_writes is not None:
+                self.before_writes(written)
             self._look_for_unheard_writes(written)
             self.aliasing.before_write(written, self._copy)
         if facts.random and self.full:
@@ -159,6 +168,8 @@ class Recorder(TorchFunctionMode):
             found, rest = rest, []  # `x[0] = 1` returns nothing: what it changed is its result
         if not written:
             self.narrow(args, kwargs, reads, found)
+        if self.editor is not None:
+            out, found = self.editor.edited(call, out, found)
         node, slot = len(self.nodes), len(self.objects)
         tensors = [*found, *rest]
         for tensor in tensors:
@@ -355,6 +366,8 @@ class Recorder(TorchFunctionMode):
 
     def read(self, tensor: Tensor) -> Read:
         """The slot, or slots, whose values are seen through `tensor` now."""
+        if self.editor is not None:
+            tensor = self.editor.seen(tensor)
         slot = self.ids.get(id(tensor))
         if slot is not None and (self.full or self.objects[slot]() is tensor):
             note = self.aliasing.readers.get(id(tensor))
@@ -386,6 +399,8 @@ class Recorder(TorchFunctionMode):
     # ---- tensors that no operation makes ---------------------------------------------------------
 
     def add_source(self, kind: Kind, name: str, tensor: Tensor) -> int:
+        if self.editor is not None:
+            tensor = self.editor.source(kind, name, tensor)
         node = len(self.nodes)
         self.sources[node] = Source(kind, name, self.calls.current)
         position = user_position() if kind == Kind.CONSTANT else (None, -1)
@@ -410,22 +425,7 @@ class Recorder(TorchFunctionMode):
     def _add_source_node(self, kind: Kind, reads: list[Read], slot: int, position: tuple[Any, int]) -> None:
         now = perf_counter_ns()
         self.nodes.append(
-            (
-                SOURCE[kind],
-                None,
-                (),
-                None,
-                reads,
-                slot,
-                1,
-                0,
-                now,
-                now,
-                *position,
-                self.calls.current,
-                None,
-                True,
-            )
+            (SOURCE[kind], None, (), None, reads, slot, 1, 0, now, now, *position, self.calls.current, None, True)
         )
 
     def complete_sources(self) -> None:
@@ -437,8 +437,11 @@ class Recorder(TorchFunctionMode):
 
     # ---- modules ---------------------------------------------------------------------------------
 
+    def is_target(self, module: torch.nn.Module) -> bool:
+        return module is self.target
+
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
-        root = module is self.target and not self.inside_target
+        root = not self.inside_target and self.is_target(module)
         if root:
             self.inside_target = True
             boundary.add_inputs(self, boundary.bound_names(module.forward, args, kwargs))
@@ -460,7 +463,7 @@ class Recorder(TorchFunctionMode):
         entry.returned = [self.read(t) for t in found]
         entry.last_node = len(self.nodes)
         if self.keeper is not None:
-            self.keeper.module_ended(call)
+            self.keeper.module_ended(call, out)
         if entry.root:
             self.calls.leave(call)
             self.inside_target = False

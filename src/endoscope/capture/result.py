@@ -6,10 +6,9 @@ Recorder ─► assemble() ─► Trace ─► Op views, made once and on demand
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -19,10 +18,12 @@ from endoscope.capture.assemble import Graph, assemble
 from endoscope.capture.decisions import Decision, decisions_of
 from endoscope.capture.leaves import map_arguments
 from endoscope.capture.lookup import Keys
+from endoscope.capture.loops import Loop, loops_of, reused_in
 from endoscope.capture.modules import Layer, ModuleInfo, module_infos
 from endoscope.capture.op import Op
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Node, meta_of, slots_of
+from endoscope.capture.structure import TraceGraph
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import OpRows, Table
 from endoscope.capture.values import TensorStore
@@ -53,10 +54,10 @@ class Trace:
         self.seed: int | None = None
         self.finished = False  # False while running, and after an exception
         self.sealed = False  # nothing more will be heard
-        self.rerun: Callable[[], Any] | None = None  # runs the target again on the same inputs
+        self.origin: Callable[[], Any] | None = None  # gives target, arguments and edits, to run it again
         self.timing = Timing()
         self.values = TensorStore(recorder)
-        self._alive: weakref.WeakValueDictionary[int, Op] = weakref.WeakValueDictionary()
+        self._alive: dict[int, weakref.ref[Op]] = {}
 
     # ---- parts -----------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ class Trace:
         return assemble(self.recorder)
 
     @sealed_property
-    def _labels(self) -> dict[int, tuple[str, str, int]]:
+    def labels(self) -> dict[int, tuple[str, str, int]]:
         """Node -> label, layer, pass."""
         graph, names = self.graph_data, self.graph_data.names
         found: dict[int, tuple[str, str, int]] = {}
@@ -88,9 +89,11 @@ class Trace:
 
     def op_at(self, node: int) -> Op:
         """The one object that stands for a node as long as anybody uses it."""
-        op = self._alive.get(node)
+        alive = self._alive.get(node)
+        op = alive() if alive is not None else None
         if op is None or not self.sealed:
-            op = self._alive[node] = Op(self, node, *self._labels[node])
+            op = Op(self, node)
+            self._alive[node] = weakref.ref(op)
         return op
 
     @sealed_property
@@ -139,6 +142,11 @@ class Trace:
         return Table(OpRows(self, self.graph_data.orphans))
 
     @property
+    def edited(self) -> Table[Op]:
+        """Operations, parameters and inputs that were edited."""
+        return Table(OpRows(self, sorted(self.recorder.edited)))
+
+    @property
     def layers(self) -> Table[Layer]:
         passes: dict[str, list[Op]] = {}
         for op in self.ops:
@@ -156,7 +164,7 @@ class Trace:
 
     def everything(self) -> Iterator[Op]:
         """Operations, orphans, parameters, buffers and constants."""
-        return map(self.op_at, self._labels)
+        return map(self.op_at, self.labels)
 
     # ---- facts -----------------------------------------------------------------------------------
 
@@ -172,10 +180,22 @@ class Trace:
 
     @property
     def recurrent(self) -> bool:
-        return self.max_passes > 1
+        """Some layer runs again on what it made before."""
+        return bool(self.graph_data.recurrence.loops)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Layers that run again on what they made before, outer loops before inner ones."""
+        return loops_of(self)
+
+    @property
+    def reused(self) -> Table[Layer]:
+        """Layers that run several times but in no loop, and parameters that several layers compute with."""
+        return Table(reused_in(self))
 
     @property
     def max_passes(self) -> int:
+        """How often a layer runs at most."""
         return max(self.graph_data.names.passes, default=0)
 
     @property
@@ -204,23 +224,20 @@ class Trace:
         """Every time a value of a tensor chose a branch: which test, which branch, which operations."""
         return tuple(decisions_of(self))
 
-    @sealed_property
+    @property
     def graph_hash(self) -> str:
-        """Equal for equal architectures: types, edges and parameter shapes count, values and batch size do not."""
-        graph, nodes = self.graph_data, self.recorder.nodes
-        number = {node: i for i, node in enumerate(graph.ops)}
-        digest = hashlib.sha256()
-        for node in graph.ops:
-            above = [str(number[p]) if p in number else self._signature(p) for p in graph.parents[node]]
-            digest.update(f"{nodes[node][0].type}({','.join(above)})\n".encode())
-        return digest.hexdigest()[:32]
+        """Equal for equal architectures; the same as `graph.hash`."""
+        return self.graph.hash
 
-    def _signature(self, node: int) -> str:
-        kind = self.graph_data.kinds[node]
-        if kind is Kind.PARAMETER:
-            meta = self.values.meta(self.recorder.nodes[node][5])
-            return f"{kind}{tuple(meta.shape)}{meta.dtype}"
-        return str(kind)
+    @property
+    def graph(self) -> TraceGraph:
+        """The structure as data: ancestors, paths, selection, contraction, hash."""
+        return TraceGraph(self, self._graph_cache)
+
+    @sealed_property
+    def _graph_cache(self) -> dict[str, Any]:
+        """What graphs have worked out; a graph itself, kept here, would hold the trace in a circle."""
+        return {}
 
     # ---- look-up ---------------------------------------------------------------------------------
 
@@ -299,7 +316,15 @@ class Trace:
         """The traced code has ended: from now on what is derived is kept."""
         self.sealed = True
         self._alive.clear()
-        self.graph_data  # noqa: B018  named now: a trace is complete when it is handed out
+        self.graph_data  # noqa: B018  built now: a trace is complete when it is handed out, but for its names
+
+    def with_values_of(self, recorder: Recorder) -> Trace:
+        """A trace of the same structure, which is shared, with other values."""
+        other = Trace(recorder, self.name)
+        other.seed, other.finished, other.sealed, other.timing = self.seed, self.finished, self.sealed, self.timing
+        for name in ("graph_data", "labels", "_keys", "children"):
+            other.__dict__[name] = getattr(self, name)
+        return other
 
     def __reduce__(self) -> Any:
         # An exception that carries a trace must still travel between processes; tensors and code do not.
@@ -329,6 +354,12 @@ class Trace:
         from endoscope.capture.draw import draw
 
         return draw(self, path, rolled=rolled, depth=depth, module=module, direction=direction, fold=fold)
+
+    def rerun(self, edit: Mapping[Any, Any]) -> Trace:
+        """The trace as it would be with an edit: only what lies downstream is computed; see `endoscope.rerun`."""
+        import endoscope
+
+        return endoscope.rerun(self, edit)
 
     def validate(self) -> Any:
         """Prove this trace by replay; see `endoscope.validate`."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 import random
 import sys
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.leaves import named_leaves
-from endoscope.capture.regions import is_uninitialised, version_of
+from endoscope.capture.regions import is_uninitialised, storage_key, version_of
 
 _CONTAINERS = (dict, list, set, OrderedDict)
 
@@ -22,7 +23,8 @@ _CONTAINERS = (dict, list, set, OrderedDict)
 class State:
     """A snapshot of everything a target can be expected to touch."""
 
-    def __init__(self, target: Any, args: Any, kwargs: Any) -> None:
+    def __init__(self, target: Any, args: Any, kwargs: Any, *, copy_parameters: bool = True) -> None:
+        """Without `copy_parameters` somebody must call `about_to_write` before anything is written."""
         self.modules = modules_of(target)
         own = [m for m in self.modules if not isinstance(m, torch.jit.ScriptModule)]
         self._attributes = [(m, dict(m.__dict__)) for m in own]
@@ -33,7 +35,12 @@ class State:
         self.inputs = [t for _, t in named_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
         self.buffers = [b for m in self.modules for b in m._buffers.values() if b is not None]
         self.parameters = list({id(p): p for m in own for p in m._parameters.values() if p is not None}.values())
-        self._tensors = [_Saved(t) for t in [*self.inputs, *self.buffers, *self.parameters] if _can_be_copied(t)]
+        copied = [*self.inputs, *self.buffers, *(self.parameters if copy_parameters else ())]
+        self._tensors = [_Saved(t) for t in copied if _can_be_copied(t)]
+        self._uncopied: dict[int | None, list[torch.Tensor]] = {}  # by memory; parameters can be very large
+        for parameter in () if copy_parameters else self.parameters:
+            if _can_be_copied(parameter):
+                self._uncopied.setdefault(storage_key(parameter), []).append(parameter)
         self.leaves = [t for t in [*self.parameters, *self.inputs] if t.requires_grad and t.is_leaf]
         self._gradients = [(t, t.grad) for t in self.leaves]
         self._generators = _generators(own)
@@ -42,6 +49,11 @@ class State:
     @property
     def tensors(self) -> list[torch.Tensor]:
         return [saved.tensor for saved in self._tensors]
+
+    def about_to_write(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Copy the parameters that share memory with these tensors, if that has not been done."""
+        for tensor in tensors:
+            self._tensors += [_Saved(parameter) for parameter in self._uncopied.pop(storage_key(tensor), ())]
 
     def restore(self) -> None:
         for value, contents in self._contents:

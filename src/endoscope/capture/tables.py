@@ -15,6 +15,7 @@ COLUMNS = {
     "Op": (
         "label layer type kind pass_ path shape dtype bytes seconds flops parents children modules functions source"
     ).split(),
+    "Apart": "label type status max_abs relative cosine note".split(),
     "Layer": "label type passes shape bytes seconds flops modules".split(),
     "ModuleInfo": "address type passes parameters trainable bytes seconds flops training children".split(),
 }
@@ -31,6 +32,9 @@ class OpRows(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self._trace.op_at(self._nodes[index])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._trace.op_at, self._nodes)
 
 
 class Table(Sequence[Row], Generic[Row]):

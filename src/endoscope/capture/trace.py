@@ -9,18 +9,22 @@ import contextlib
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
+from endoscope.capture.choosing import changes_in
+from endoscope.capture.editor import following
 from endoscope.capture.gradients import Gradients
 from endoscope.capture.keeping import Save, make_keeper
-from endoscope.capture.patches import activate, deactivate
+from endoscope.capture.patches import activate, deactivate, unheard
+from endoscope.capture.plan import Plan
+from endoscope.capture.rebuild import rebuilt
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.result import Trace
-from endoscope.capture.state import names_seen_by
+from endoscope.capture.state import State, names_seen_by
 from endoscope.capture.unseen import look_for_unseen
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind
@@ -29,27 +33,63 @@ Target = torch.nn.Module | Callable[..., Any]
 
 
 def trace(
-    target: Target, inputs: Any, *, save: Save = "all", gradients: bool = False, seed: int | None = None
+    target: Target,
+    inputs: Any,
+    *,
+    save: Save = "all",
+    gradients: bool = False,
+    seed: int | None = None,
+    edit: Mapping[Any, Any] | Plan | None = None,
 ) -> Trace:
     """Run `target` once on `inputs` and return every operation it performed.
 
     `inputs` is a tensor, a tuple (positional arguments) or a dict (keyword arguments); anything else, a list too,
     is one argument. `save` says which values are kept, `gradients` keeps gradients once `backward()` is called on
-    the result, `seed` makes a stochastic target repeatable (the random state is put back afterwards).
+    the result, `seed` makes a stochastic target repeatable (the random state is put back afterwards), `edit` changes
+    values on the way (see `endoscope.edits`; the target then runs twice, and what the first run did is undone).
     """
     check_target(target)
     args, kwargs = arguments(inputs)
+    plan = edit if isinstance(edit, Plan) else None
+    changes = plan.changes if plan is not None else changes_in(edit) if edit is not None else []
+    if changes and plan is None:
+        plan = Plan.of(dry_run(target, args, kwargs, seed), changes)
     with tracing(target, save=save, gradients=gradients, seed=seed) as found:
-        recorder = found.recorder
-        is_module = isinstance(recorder.target, torch.nn.Module)
-        if not is_module:
-            recorder.inside_target, recorder.stranger_kind = True, Kind.CONSTANT
-            add_inputs(recorder, bound_names(target, args, kwargs))
-        found.result = target(*args, **kwargs)
-        if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
-            add_outputs(recorder, found.result)
-    found.rerun = lambda: (target, args, kwargs)
+        if plan is None:
+            _call(found, target, args, kwargs)
+        else:
+            with following(found.recorder, plan) as (editor, run):
+                _call(found, target, args, kwargs, editor.result)
+                run.check_all_applied()
+    found.origin = lambda: (target, args, kwargs, changes)
     return found
+
+
+def _call(found: Trace, target: Target, args: Any, kwargs: Any, final: Callable[[Any], Any] = lambda out: out) -> None:
+    recorder = found.recorder
+    is_module = isinstance(recorder.target, torch.nn.Module)
+    if not is_module:
+        recorder.inside_target, recorder.stranger_kind = True, Kind.CONSTANT
+        add_inputs(recorder, bound_names(target, args, kwargs))
+    found.result = final(target(*args, **kwargs))
+    if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
+        add_outputs(recorder, found.result)
+
+
+def dry_run(target: Target, args: Any, kwargs: Any, seed: int | None = None) -> Trace:
+    """The structure of a run that leaves no trace in the target, its arguments, random states, or other traces."""
+    with unheard():
+        state = State(target, args, kwargs, copy_parameters=False)
+        # Caches that are handed in may be filled by the run: it gets copies of everything but the tensors.
+        copies, named = rebuilt((args, kwargs), lambda tensor: tensor, always=True)
+        try:
+            with tracing(target, save="none", seed=seed) as found:
+                found.recorder.before_writes = state.about_to_write
+                _call(found, target, copies, named)
+            found.recorder.before_writes = found.result = None
+            return found
+        finally:
+            state.restore()
 
 
 @contextlib.contextmanager
@@ -69,11 +109,11 @@ def tracing(
     recorder.save_text = repr(save)
     if keeper is not None:
         keeper.recorder = recorder
-    found = Trace(recorder, _know_target(recorder, target))
+    found = Trace(recorder, know_target(recorder, target))
     found.seed = seed
     found.timing.started = time.time()
     clock = time.perf_counter()
-    with _seeded(seed), _without_compiled_calls(recorder):
+    with _seeded(seed), without_compiled_calls(recorder):
         recorder.random_state = torch.get_rng_state()
         activate(recorder)
         try:
@@ -135,7 +175,7 @@ def _check_seed(seed: Any) -> None:
         raise BadArgument(f"seed={seed!r} is no seed: use a whole number of at most 63 bits, such as seed=0, or None.")
 
 
-def _know_target(recorder: Recorder, target: Any) -> str:
+def know_target(recorder: Recorder, target: Any) -> str:
     """Prepare names; returns what to call the target."""
     if target is None:
         recorder.stranger_kind = Kind.INPUT
@@ -175,10 +215,14 @@ def _seeded(seed: int | None) -> Iterator[None]:
                 numpy.random.set_state(numpy_state)
 
 
+def without_compiled_calls(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
+    return not_compiled([module for _, module in recorder.calls.addresses.values()])
+
+
 @contextlib.contextmanager
-def _without_compiled_calls(recorder: Recorder) -> Iterator[None]:
+def not_compiled(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
     """Modules compiled in place (`module.compile()`) keep the compiled call to themselves: take it off meanwhile."""
-    compiled = [m for _, m in recorder.calls.addresses.values() if m._compiled_call_impl is not None]
+    compiled = [module for module in modules if module._compiled_call_impl is not None]
     saved = [m._compiled_call_impl for m in compiled]
     for module in compiled:
         module._compiled_call_impl = None

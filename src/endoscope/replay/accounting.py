@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from endoscope.capture import boundary, ear, recorder
+from endoscope.capture import boundary, ear, editor, recorder
 from endoscope.capture.result import Trace
 from endoscope.capture.source import source_line, user_frame
 from endoscope.capture.trace import trace as run_trace
@@ -33,11 +33,12 @@ _LISTENING = frozenset(
         "_copy",
         "_meet",
         "add_output",
+        "add_source",
     }
 )
 
 
-_LISTENING_FILES = frozenset({ear.__file__, recorder.__file__, boundary.__file__})
+_LISTENING_FILES = frozenset({ear.__file__, editor.__file__, recorder.__file__, boundary.__file__})
 
 
 class Accountant(TorchDispatchMode):
@@ -78,13 +79,13 @@ def report_missing(report: Report, accountant: Accountant) -> None:
         report.fail("complete", f"torch executed {name} outside every operation of the trace ({source})")
 
 
-def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs: Any) -> None:
-    """Run the target once more and compare what is executed with a trace that was taken earlier."""
+def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs: Any, edit: Any = None) -> None:
+    """Run the target once more and compare what is executed with a trace that was taken earlier, edits included."""
     accountant = Accountant()
     if trace.recorder.random_state is not None:
         torch.set_rng_state(trace.recorder.random_state)
     try:
-        again = traced_under(accountant, target, args, kwargs, save="none", seed=trace.seed)
+        again = traced_under(accountant, target, args, kwargs, save="none", seed=trace.seed, edit=edit)
     except Exception as error:
         report.unchecked.append(f"completeness: a run under a dispatch mode raised {type(error).__name__}: {error}")
         return

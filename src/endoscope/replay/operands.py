@@ -10,7 +10,10 @@ import torch
 
 from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.op import Op
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import Node
 from endoscope.capture.regions import unwrapped
+from endoscope.replay.batched import in_transforms, is_batched
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]  # slot, value -> value to use instead
 
@@ -26,21 +29,44 @@ def call_again(
 
     With `exact` autograd is on or off as it was; without, it is off, which is faster and almost always the same.
     """
-    raw = op._raw
-    args, kwargs, written = _arguments(op, change)
+    raw, values = op._raw, op._trace.values
+
+    def seen(read: Any, tensor: Any) -> torch.Tensor:
+        return value_seen(values, read, tensor, change)
+
+    found = repeat(values.recorder, op.node, raw, seen, copy=_copy, grad=raw.grad and exact, plain=plain)
+    return [tensor.detach() for tensor in found]
+
+
+def repeat(
+    recorder: Recorder,
+    node: int,
+    raw: Node,
+    seen: Callable[[Any, Any], torch.Tensor],
+    *,
+    copy: Callable[[torch.Tensor], torch.Tensor],
+    grad: bool,
+    plain: Callable[[Any], Any] | None = None,
+) -> list[torch.Tensor]:
+    """Call the function of a node once more. `seen` says what an argument holds, `copy` spares what is written to.
+
+    What it returned comes first, then what it overwrote besides.
+    """
+    args, kwargs, written = _arguments(raw, seen, copy)
     if plain is not None:
         args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
-    generator = op._trace.recorder.rng.get(op.node)
-    with _surroundings(raw, exact), _random_state(generator), torch._C.DisableTorchFunctionSubclass():
-        out = _in_transforms(op, raw.func)(*args, **kwargs) if _batched(op) else raw.func(*args, **kwargs)
+    func = in_transforms(recorder, raw) if is_batched(recorder, raw) else raw.func
+    with _surroundings(raw, grad, recorder.rng.get(node)), torch._C.DisableTorchFunctionSubclass():
+        out = func(*args, **kwargs)
     found: list[torch.Tensor] = []
     argument_tensors(out, found)
     rest = [t for t in written if not any(t is f for f in found)]
-    return [t.detach() for t in (found + rest if found else rest)]
+    return found + rest if found else rest
 
 
-def _arguments(op: Op, change: Change | None) -> tuple[Any, Any, list[torch.Tensor]]:
-    raw, values = op._raw, op._trace.values
+def _arguments(
+    raw: Node, seen: Callable[[Any, Any], torch.Tensor], copy: Callable[[torch.Tensor], torch.Tensor]
+) -> tuple[Any, Any, list[torch.Tensor]]:
     facts, reads = raw.facts, list(raw.reads)
     fresh = bool(facts.written and facts.written(raw.args, raw.kwargs or {})) or "out" in (raw.kwargs or {})
 
@@ -50,8 +76,8 @@ def _arguments(op: Op, change: Change | None) -> tuple[Any, Any, list[torch.Tens
         read = reads.pop(0)
         if facts.type == "as_strided" and isinstance(read, int):
             read = (read,)  # it counts in the storage, so the value must lie where it lay
-        value = value_seen(values, read, tensor, change)
-        return _copy(value) if fresh else value
+        value = seen(read, tensor)
+        return copy(value) if fresh else value
 
     args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
     if reads:
@@ -108,20 +134,21 @@ def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
     return torch._neg_view(view) if like.is_neg() else view
 
 
-@contextlib.contextmanager
-def _surroundings(raw: Any, exact: bool) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.set_grad_enabled(raw.grad and exact))
-        for device, dtype in raw.context or ():
-            stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=False))
-        yield
+def _surroundings(raw: Node, grad: bool, random: Any) -> contextlib.AbstractContextManager[Any]:
+    """Autograd, autocast and random numbers as they were."""
+    if not raw.context and random is None and grad == torch.is_grad_enabled():
+        return contextlib.nullcontext()
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.set_grad_enabled(grad))
+    for device, dtype in raw.context or ():
+        stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=False))
+    if random is not None:
+        stack.enter_context(_random_state(random))
+    return stack
 
 
 @contextlib.contextmanager
 def _random_state(entry: Any) -> Iterator[None]:
-    if entry is None:
-        yield
-        return
     generator, state = entry
     if generator is None:
         now = torch.get_rng_state()
@@ -137,64 +164,3 @@ def _random_state(entry: Any) -> Iterator[None]:
             yield
         finally:
             generator.set_state(now)
-
-
-# ---- inside vmap ---------------------------------------------------------------------------------------------------
-
-
-def batch_levels(tensor: torch.Tensor) -> dict[int, int]:
-    """Level of each `vmap` around a tensor -> the dimension it hides."""
-    functorch = torch._C._functorch
-    levels: dict[int, int] = {}
-    while functorch.is_functorch_wrapped_tensor(tensor):
-        if functorch.is_batchedtensor(tensor):
-            levels[functorch.maybe_get_level(tensor)] = functorch.maybe_get_bdim(tensor)
-        tensor = functorch.get_unwrapped(tensor)
-    return levels
-
-
-def _tensors(op: Op) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    argument_tensors(op._raw.args, found)
-    argument_tensors(op._raw.kwargs or {}, found)
-    return found
-
-
-def _batched(op: Op) -> bool:
-    objects = op._trace.recorder.objects
-    return any(batch_levels(t) for t in [*_tensors(op), *(objects[s] for s in op.slots)])
-
-
-def _in_transforms(op: Op, func: Any) -> Any:
-    """The function inside as many `vmap`s as were around the original call."""
-    objects = op._trace.recorder.objects
-    inputs = [batch_levels(t) for t in _tensors(op)]
-    outputs = [batch_levels(objects[s]) for s in op.slots]
-    levels = sorted({level for found in inputs + outputs for level in found})
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        tensors: list[torch.Tensor] = []
-        argument_tensors(args, tensors)
-        argument_tensors(kwargs, tensors)
-
-        def inner(*given: torch.Tensor) -> Any:
-            queue = list(given)
-            new_args = map_arguments(args, lambda _: queue.pop(0))
-            new_kwargs = map_arguments(kwargs, lambda _: queue.pop(0))
-            out = func(*new_args, **new_kwargs)
-            found: list[torch.Tensor] = []
-            argument_tensors(out, found)
-            written = op._raw.facts.written
-            return tuple(found or (written(new_args, new_kwargs) if written else ()))
-
-        wrapped: Any = inner
-        for level in reversed(levels):
-            dims_in = tuple(found.get(level) for found in inputs)
-            dims_out = tuple(found.get(level) for found in outputs)
-            if all(d is None for d in dims_in):
-                continue
-            vmap: Any = torch.func.vmap
-            wrapped = vmap(wrapped, in_dims=dims_in, out_dims=dims_out, randomness="different")
-        return wrapped(*tensors)
-
-    return call

@@ -12,11 +12,13 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.edit import apply_all
 from endoscope.capture.op import Op
+from endoscope.capture.plan import Plan
 from endoscope.capture.records import slots_of
 from endoscope.capture.result import Trace
 from endoscope.capture.state import State
-from endoscope.capture.trace import arguments, check_target
+from endoscope.capture.trace import arguments, check_target, dry_run
 from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.values import _Changed
 from endoscope.errors import BadArgument, CannotReplay
@@ -75,15 +77,16 @@ def _validate_trace(trace: Trace) -> Report:
         )
     report = Report(trace.name)
     check_values(report, trace)
-    if trace.rerun is None:
+    if trace.origin is None:
         report.unchecked.append(
             "completeness and the untraced run: the trace came from a `with tracing()` block, which cannot be run again"
         )
         return report
-    target, args, kwargs = trace.rerun()
+    target, args, kwargs, changes = trace.origin()
     state = State(target, args, kwargs)
     try:
-        check_complete(report, trace, target, args, kwargs)
+        plan = Plan.of(dry_run(target, args, kwargs, trace.seed), changes) if changes else None
+        check_complete(report, trace, target, args, kwargs, plan)
         state.restore()
         run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, kwargs if kwargs else tuple(args))
         check_untouched(report, state, run, traced)
@@ -139,11 +142,20 @@ def _check_op(report: Report, op: Op) -> None:
     if len(kept) != len(found):
         report.fail("replay", f"it returned {len(kept)} tensors, running it again {len(found)}", op)
         return
-    if not all(map(same, kept, found)):
+    if not all(map(same, kept, _edited(op, found))):
         found = _exactly(op, found)
-        _compare(report, op, kept, found)
+        _compare(report, op, kept, _edited(op, found))
     report.checked += 1
     _check_parents(report, op, found)
+
+
+def _edited(op: Op, found: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What the operation returned is not what its readers saw if it was edited."""
+    edits = op._trace.recorder.edited.get(op.node)
+    if not edits:
+        return found
+    outputs = op._raw.outputs
+    return [*apply_all(edits, found[:outputs]), *found[outputs:]]
 
 
 def _exactly(op: Op, found: list[torch.Tensor]) -> list[torch.Tensor]:

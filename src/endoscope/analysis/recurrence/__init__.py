@@ -5,7 +5,7 @@
             ─► 2. what repeats beside the passes of 1., grown outwards       neighbours.py
             ─► 3. the same sequence, written out twice                       adjacent.py
             ─► keys: one for each layer that runs more than once
-            ─► which of them form loops in time, which are only used again   loops.py, when somebody asks
+            ─► which of them form loops in time, which are only used again   loops.py, totals.py, when somebody asks
 
 What makes this reliable is that the place in the source is known: two operations are *the same statement* if the same
 instruction ran the same function in the same module. A loop in time runs the same statements again on what they
@@ -36,10 +36,11 @@ class Recurrence:
     keys: list[int | None]  # operation -> layer: equal for passes of one layer, None for a layer of one pass
     facts: OpFacts = field(repr=False)
     folds: list[Fold] = field(repr=False)  # loops without parameters
+    learned: int = 0  # layers from 0 up to this one use the same parameters again
 
     @cached_property
     def _told(self) -> tuple[tuple[Loop, ...], frozenset[int]]:
-        return tell_loops(self.facts, self.keys, self.folds)
+        return tell_loops(self.facts, self.keys, self.folds, self.learned)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -55,16 +56,16 @@ class Recurrence:
 def find_recurrence(facts: OpFacts) -> Recurrence:
     """Takes time proportional to the number of operations, about a microsecond for each."""
     states = share_parameters(facts)
-    shared = max(states, default=FREE) >= 0
+    learned = 1 + max(FREE, max(states, default=FREE))
     folds: list[Fold] = []
     if 1 + max(facts.statements, default=NONE) < len(states) - states.count(EDGE):  # some statement runs again
         facts = _tell_buffers(facts)
         _soften_walls(states, facts.statements)
         folds = find_back_to_back(facts, states, _gaps(states))
-    if shared:
+    if learned:
         grow(facts, states, _gaps(states))
     folds += find_written_out(facts, states)
-    return Recurrence(_keys(states, folds), facts, folds)
+    return Recurrence(_keys(states, folds), facts, folds, learned)
 
 
 def _tell_buffers(facts: OpFacts) -> OpFacts:
@@ -83,6 +84,8 @@ def _tell_buffers(facts: OpFacts) -> OpFacts:
 
 def _soften_walls(states: list[int], statements: Sequence[int]) -> None:
     """A statement that also works without parameters is no layer with parameters: it got a learned first state."""
+    if WALL not in states:
+        return
     walls = [op for op, state in enumerate(states) if state == WALL]
     suspects = {statements[op] for op in walls}
     plain = {statements[op] for op, state in enumerate(states) if state == FREE and statements[op] in suspects}

@@ -74,13 +74,13 @@ def _chains(facts: OpFacts, states: list[int]) -> list[list[int]]:
     """Four or more operations without a layer, each on the result of the one before."""
     chains: list[list[int]] = []
     chain: list[int] = []
-    for op, (node, state) in enumerate(zip(facts.nodes, states, strict=True)):
-        if state == FREE and chain and facts.nodes[chain[-1]] in facts.parents[node]:
+    for op in [op for op, state in enumerate(states) if state == FREE]:
+        if chain and op == chain[-1] + 1 and facts.nodes[chain[-1]] in facts.parents[facts.nodes[op]]:
             chain.append(op)
             continue
         if len(chain) >= 4:
             chains.append(chain)
-        chain = [op] if state == FREE else []
+        chain = [op]
     if len(chain) >= 4:
         chains.append(chain)
     return chains

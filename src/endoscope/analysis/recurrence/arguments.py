@@ -6,7 +6,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis))
-_ABSENT = "absent"
+
+
+class _Word(str):
+    """Stands for something that is no plain value, and is shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+_ABSENT = _Word("absent")
 
 
 def signature(args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Hashable:
@@ -30,13 +39,13 @@ def _signature(value: Any) -> Hashable:
 def differing(calls: Iterable[tuple[Sequence[Any], Mapping[str, Any] | None]]) -> dict[str, tuple[Any, ...]]:
     """The plain arguments that are not the same in all passes of a layer: name -> value in each pass.
 
-    `[1]` is the second argument by position, `[1][0].stop` a part of it, `dim` an argument by name.
+    `args[1]` is the second argument by position, `args[1][0].stop` a part of it, `dim` an argument by name.
     """
     passes: list[dict[str, Any]] = []
     for args, kwargs in calls:
         leaves: dict[str, Any] = {}
         for position, value in enumerate(args):
-            _add_leaves(f"[{position}]", value, leaves)
+            _add_leaves(f"args[{position}]", value, leaves)
         for name, value in (kwargs or {}).items():
             _add_leaves(name, value, leaves)
         passes.append(leaves)
@@ -56,8 +65,13 @@ def _add_leaves(path: str, value: Any, leaves: dict[str, Any]) -> None:
         for key, item in value.items():
             _add_leaves(f"{path}[{key!r}]", item, leaves)
     else:
-        leaves[path] = value if value.__class__ in _PLAIN else _text(value)
+        leaves[path] = value if value.__class__ in _PLAIN else _Word(_text(value))
 
 
 def _text(value: Any) -> str:
-    return "tensor" if hasattr(value, "grad_fn") else repr(value)
+    if hasattr(value, "grad_fn"):
+        return "tensor"
+    try:
+        return repr(value)
+    except Exception:  # somebody else's object: names must not depend on whether it can be shown
+        return f"<{type(value).__name__}>"

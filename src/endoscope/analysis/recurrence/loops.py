@@ -11,6 +11,7 @@ from typing import Literal
 
 from endoscope.analysis.recurrence.facts import OpFacts
 from endoscope.analysis.recurrence.repeats import Fold, Links, fold
+from endoscope.analysis.recurrence.totals import without_totals
 
 _MOST_TOLD = 2048  # layers outside of regular loops that are looked at one by one
 _MOST_COMPARED = 200  # loops that are compared with each other
@@ -29,11 +30,15 @@ class Loop:
     kind: Literal["parameters", "adjacent"]  # what gave it away: parameters used again, or back-to-back repeats
 
 
-def tell_loops(facts: OpFacts, keys: Keys, folds: Sequence[Fold]) -> tuple[tuple[Loop, ...], frozenset[int]]:
+def tell_loops(
+    facts: OpFacts, keys: Keys, folds: Sequence[Fold], learned: int
+) -> tuple[tuple[Loop, ...], frozenset[int]]:
     """The loops, outer before inner, and the layers that run several times outside of any.
 
-    `folds` are the loops without parameters, inner ones first.
+    `folds` are the loops without parameters, inner ones first. Layers below `learned` use parameters again; others
+    are layers for the sake of these, and make no loop without them.
     """
+    facts, totals = without_totals(facts, keys)
     twins = {op for one in folds for op in one.twins}
     once = [(op, key) for op, key in enumerate(keys) if key is not None and op not in twins]
     passes = Counter([key for _, key in once])
@@ -41,10 +46,24 @@ def tell_loops(facts: OpFacts, keys: Keys, folds: Sequence[Fold]) -> tuple[tuple
     regular = _bodies(keys, _fold_layers(facts, again, len(keys)))
     left = set(passes).difference([key for key, times in passes.items() if times == 1], *regular)
     themselves = {(key,): passes[key] for key in _depending_on_themselves(facts, again, left)}
-    adjacent = _bodies(keys, folds)
-    bodies = adjacent | _merge_interleaved(regular | themselves, again)
+    through = {body: n for body, n in _merge_interleaved(regular | themselves, again).items() if min(body) < learned}
+    in_time = [one for one in folds if _is_in_time(facts, one, totals)]
+    adjacent = _bodies(keys, in_time)
+    bodies = adjacent | through
     loops = _nest(bodies, _first_passes(keys), adjacent.keys())
-    return loops, frozenset(left.difference(*bodies))
+    several = {key for _, key in again}.union(*_bodies(keys, folds))
+    return loops, frozenset(several.difference(*bodies))
+
+
+def _is_in_time(facts: OpFacts, one: Fold, totals: Set[int]) -> bool:
+    """Do its passes depend on each other, even without the edges between totals?"""
+    ops = {*one.body, *one.twins}
+    if totals.isdisjoint(ops):
+        return True
+    starts = sorted([one.body[0], *[op for op, twin in one.twins.items() if twin == one.body[0]]])
+    links = _depending_on_each_other(facts, {facts.nodes[op] for op in ops})
+    linked = links([*starts, max(ops) + 1])
+    return 2 * sum(linked) >= len(linked)
 
 
 def _fold_layers(facts: OpFacts, again: Sequence[tuple[int, int]], end: int) -> list[Fold]:

@@ -30,19 +30,30 @@ def number_statements(places: Sequence[Place | None], code: Callable[[int], Code
 
 def _merge_copies(known: list[Place], numbers: list[int], code: Callable[[int], CodeType | None]) -> list[int]:
     """The interpreter compiles the test of a `while` twice: instructions for the same text are the same statement."""
-    first = dict(zip(reversed(numbers), range(len(numbers) - 1, -1, -1), strict=True))
     again = {known[n][1] for n, times in Counter(numbers).items() if times > 1 and n >= 0}
-    positions: dict[int, list[tuple[int | None, ...]]] = {}
+    positions = _positions(known, numbers, code, again)
     merged: dict[Hashable, int] = {}
     told: list[int] = []
-    for n, (function, identity, instruction, module) in enumerate(known):
+    for function, identity, instruction, module in known:
         where: Hashable = instruction
-        if identity in again:
-            if identity not in positions:
-                body = code(first[n])
-                positions[identity] = list(body.co_positions()) if body is not None else []
-            spans = positions[identity]
-            if 0 <= instruction // 2 < len(spans) and None not in spans[instruction // 2]:
-                where = spans[instruction // 2]
+        spans = positions.get(identity, ())
+        if 0 <= instruction // 2 < len(spans) and None not in spans[instruction // 2]:
+            where = spans[instruction // 2]
         told.append(merged.setdefault((function, identity, where, module), len(merged)))
     return told
+
+
+def _positions(
+    known: list[Place], numbers: list[int], code: Callable[[int], CodeType | None], wanted: set[int]
+) -> dict[int, list[tuple[int | None, ...]]]:
+    """Code object -> for each of its instructions the text that it was made from."""
+    first = {known[n][1]: n for n in range(len(known) - 1, -1, -1)}
+    waiting = {first[identity]: identity for identity in wanted}
+    positions: dict[int, list[tuple[int | None, ...]]] = {}
+    for op, n in enumerate(numbers):
+        if n in waiting:
+            body = code(op)
+            positions[waiting.pop(n)] = list(body.co_positions()) if body is not None else []
+            if not waiting:
+                break
+    return positions

@@ -1,0 +1,85 @@
+"""Running totals: `total = total + part` runs on what it made before, and is yet no loop in time.
+
+Nothing but the total passes from one part to the next, and in whatever order the parts are taken, it is the same. Masks
+that are put together with `&`, sums over experts and rows that are written into a table are all of this kind. So the
+edge from one total to the next is left out where loops in time are told: in `x = x + f(x)` there is still the way
+through `f`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from endoscope.analysis.flops import COPIES, VIEWS
+from endoscope.analysis.recurrence.facts import OpFacts
+
+_SUMS = frozenset(
+    """add addbmm addcdiv addcmul addmm addmv addr baddbmm bitwise_and bitwise_or cat concat concatenate fmax fmin
+    logaddexp logical_and logical_or maximum minimum mul multiply sub subtract""".split()
+)
+_WRITES = frozenset(
+    """index_add index_copy index_put index_reduce masked_scatter scatter scatter_add scatter_reduce select_scatter
+    setitem slice_scatter""".split()
+)
+
+
+_MOVES = frozenset(VIEWS) | frozenset(COPIES)
+_LONGEST_WAY = 8  # operations that only move a total before more is added to it
+
+
+def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts, frozenset[int]]:
+    """The same facts without the edges between totals, and the operations that make totals in this way."""
+    last: dict[int, int] = {}  # layer -> node of its last pass
+    cut: dict[int, tuple[int, ...]] = {}  # node -> the parents left to it
+    totals: list[int] = []
+    ways = _Ways(facts)
+    for op, (node, key) in enumerate(zip(facts.nodes, keys, strict=True)):
+        if key is None or not (facts.types[op] in _SUMS or facts.types[op] in _WRITES):
+            continue
+        before = last.get(key, -1)
+        last[key] = node
+        way = ways.back(node, before) if before >= 0 else []
+        if not way:
+            continue
+        others = set(facts.parents[node]).difference(way)
+        if facts.types[op] in _WRITES or (others and others.isdisjoint(facts.parents[before])):
+            first = way[-2] if len(way) > 1 else node
+            cut[first] = tuple([parent for parent in facts.parents[first] if parent != before])
+            totals.append(op)
+    if not cut:
+        return facts, frozenset()
+    parents = list(facts.parents)
+    for node, left in cut.items():
+        parents[node] = left
+    return replace(facts, parents=parents), frozenset(totals)
+
+
+class _Ways:
+    """From a total back to the one before, through operations that move it and serve nothing else."""
+
+    def __init__(self, facts: OpFacts) -> None:
+        self.facts = facts
+
+    @cached_property
+    def _moves(self) -> dict[int, int]:
+        """Those that have one reader -> what they move."""
+        facts = self.facts
+        readers = Counter([parent for node in facts.nodes for parent in facts.parents[node]])
+        moves = [n for n, type_ in zip(facts.nodes, facts.types, strict=True) if type_ in _MOVES and readers[n] == 1]
+        return {node: facts.parents[node][0] for node in moves if len(facts.parents[node]) == 1}
+
+    def back(self, node: int, before: int) -> list[int]:
+        """The nodes on the way, `before` last; empty if there is none."""
+        parents = self.facts.parents[node]
+        if before in parents:
+            return [before]
+        for parent in parents:
+            way = [parent]
+            while way[-1] > before and len(way) <= _LONGEST_WAY and way[-1] in self._moves:
+                way.append(self._moves[way[-1]])
+            if way[-1] == before:
+                return way
+        return []

@@ -1,0 +1,118 @@
+"""`with editing(model, {...}):` every forward pass of the model in the block runs with the edits.
+
+model(x) ─► exchanged _call_impl (patches.py) ─► Block.run ─► the first time: dry_run ─► Plan
+                                                       └─► under the trace that hears this thread, or a recorder
+                                                           of our own that keeps nothing ─► the model's own call
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from endoscope.capture.choosing import Change, changes_in
+from endoscope.capture.editor import following
+from endoscope.capture.keeping import Keeper
+from endoscope.capture.leaves import named_leaves
+from endoscope.capture.patches import activate, block_around, deactivate, hold, recorders_here, release
+from endoscope.capture.plan import Plan
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.trace import dry_run, know_target, not_compiled
+from endoscope.errors import BadArgument
+
+
+@contextlib.contextmanager
+def editing(model: torch.nn.Module, edit: Mapping[Any, Any]) -> Iterator[None]:
+    """Apply edits to every forward pass of `model` in the block, in this thread. Gradients flow through them.
+
+    Selectors are resolved at the first call, by one more run whose effects are undone, and again when the model is
+    switched between training and evaluation or is called in another way.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise BadArgument(
+            f"editing() needs a torch.nn.Module whose calls are to be edited, not {type(model).__name__}. "
+            "For a function use endoscope.trace(function, inputs, edit=...)."
+        )
+    model = getattr(model, "_orig_mod", model)  # torch.compile wraps a module in another one
+    outer = block_around(model)
+    changes = changes_in(edit)
+    block = Block(model, [*(outer.changes if outer is not None else ()), *changes])
+    with not_compiled(model.modules()):
+        hold(block)
+        try:
+            yield
+        finally:
+            release(block, outer)
+
+
+class Block:
+    """One `editing` block."""
+
+    def __init__(self, model: torch.nn.Module, changes: list[Change]) -> None:
+        self.model = model
+        self.changes = changes
+        self.busy = False  # inside a call of the model: what it calls in turn is not edited once more
+        self._plans: dict[Hashable, Plan] = {}
+        self._forwards = 0
+        self._said: set[int] = set()
+
+    def run(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        self.busy = True
+        try:
+            if not self.changes:
+                return call(*args, **kwargs)
+            plan = self._plan_for(args, kwargs)
+            forward, self._forwards = self._forwards, self._forwards + 1
+            with self._heard() as recorder, following(recorder, plan, forward) as (editor, run):
+                out = editor.result(call(*args, **kwargs))
+            self._say_missed(plan, run.applied)
+            return out
+        finally:
+            self.busy = False
+
+    def _plan_for(self, args: Any, kwargs: Any) -> Plan:
+        key = self._way_of_calling(args, kwargs)
+        if key not in self._plans:
+            self._plans[key] = Plan.of(dry_run(self.model, args, kwargs), self.changes)
+        return self._plans[key]
+
+    def _way_of_calling(self, args: Any, kwargs: Any) -> Hashable:
+        """What most likely decides which code of the model runs; sizes do not."""
+        training = tuple([module.training for module in self.model.modules()])
+        leaves = [(path, leaf) for path, leaf in named_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        with torch._C.DisableTorchFunction():
+            given = tuple([(path, leaf.dtype, leaf.dim()) for path, leaf in leaves])
+        plain = tuple([name for name, value in kwargs.items() if value is not None])
+        return training, given, plain, len(args), torch.is_grad_enabled()
+
+    @contextlib.contextmanager
+    def _heard(self) -> Iterator[Recorder]:
+        """The innermost trace of this thread, or a recorder that keeps nothing."""
+        recorders = recorders_here()
+        if recorders is not None:
+            yield recorders[-1]
+            return
+        keeper = Keeper([], None)
+        recorder = keeper.recorder = Recorder(full=False, keeper=keeper)
+        know_target(recorder, self.model)
+        activate(recorder)
+        try:
+            with recorder:
+                yield recorder
+        finally:
+            deactivate(recorder)
+            recorder.close()
+
+    def _say_missed(self, plan: Plan, applied: set[int]) -> None:
+        missed = set(range(len(plan.changes))) - applied - self._said
+        for number in sorted(missed):
+            self._said.add(number)
+            warnings.warn(
+                f"endoscope.editing: {plan.changes[number].key!r} was not reached in this forward pass, which took "
+                "another path than the one the selector was resolved on; its edit changed nothing.",
+                stacklevel=5,
+            )

@@ -1,0 +1,219 @@
+"""`trace.graph`: the questions of `analysis/graph_questions.py`, answered with operations of a trace.
+
+A graph refers to its trace, never the other way round: what was worked out is kept in the trace as plain data, so a
+trace that is dropped is freed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from endoscope.analysis.contract import Links, contract, contract_links
+from endoscope.analysis.graph_questions import Questions
+from endoscope.capture.leaves import ATOMS, TENSOR
+from endoscope.capture.modules import Layer
+from endoscope.capture.op import Op
+from endoscope.capture.records import Node, meta_of, slots_of
+from endoscope.capture.regions import is_uninitialised
+from endoscope.capture.settings import RESHAPING, settings_text
+from endoscope.capture.source import source_line
+from endoscope.capture.tables import OpRows, Table
+from endoscope.errors import LookupFailed
+from endoscope.schema.graph import GraphNode, Use
+from endoscope.schema.ops import SourceLine
+
+if TYPE_CHECKING:
+    from endoscope.capture.result import Trace
+
+
+class TraceGraph(Questions[Op]):
+    """All nodes of a trace, or those that a contraction chose."""
+
+    def __init__(self, trace: Trace, cache: dict[str, Any]) -> None:
+        """`cache` is kept by the trace."""
+        super().__init__(trace.name, trace.graph_data.parents, cache)
+        self._trace = trace
+        self._whole: TraceGraph | None = None  # what this one was contracted from
+        self._members: Sequence[int] = range(len(self._parents))  # number here -> number in the trace
+        self._place: dict[int, int] | None = None  # the reverse; None if the numbers are the same
+
+    def contract(self, nodes: Any) -> TraceGraph:
+        chosen = self._chosen(nodes)
+        part = TraceGraph(self._trace, {})
+        part._whole = self
+        part._parents = contract(self._parents, chosen)
+        part._cache["chosen"] = chosen
+        part._members = [self._members[number] for number in chosen]
+        part._place = {node: number for number, node in enumerate(part._members)}
+        return part
+
+    # ---- keys ------------------------------------------------------------------------------------
+
+    def _lookup(self, key: Any) -> list[int] | None:
+        ops = self._ops_behind(key)
+        if ops is None:
+            return None
+        foreign = [op for op in ops if op._trace is not self._trace]
+        if foreign:
+            raise LookupFailed(
+                f"{foreign[0].label} belongs to another trace, of {foreign[0]._trace.name}. Use a label instead: "
+                f"{foreign[0].label!r}."
+            )
+        if self._place is None:
+            return [op.node for op in ops]
+        found = [self._place[op.node] for op in ops if op.node in self._place]
+        if not found:
+            labels = [op.label for op in self._give(range(min(5, len(self))))]
+            told = ", ".join([*labels, "…"] if len(labels) < len(self) else labels)
+            raise LookupFailed(
+                f"{ops[0].label} is no node of this contracted graph, which has {len(self)}: {told}. "
+                "Ask trace.graph, or contract to a set that has it."
+            )
+        return found
+
+    def _ops_behind(self, key: Any) -> Sequence[Op] | None:
+        if isinstance(key, Op):
+            return [key]
+        if isinstance(key, Layer):
+            return key.ops
+        if isinstance(key, int) and not isinstance(key, bool):
+            return [self._trace[key]]
+        if isinstance(key, str) and key in self._trace:
+            found = self._trace[key]
+            return found.ops if isinstance(found, Layer) else [found]
+        return None
+
+    def _give(self, numbers: Sequence[int]) -> Table[Op]:
+        members = self._members
+        return Table(OpRows(self._trace, [members[number] for number in numbers]))
+
+    def _calls(self, number: int) -> tuple[str, ...]:
+        return self._facts.calls(self._trace.recorder.nodes[self._members[number]][12])
+
+    # ---- plain data ------------------------------------------------------------------------------
+
+    @property
+    def _facts(self) -> _Facts:
+        if "facts" not in self._cache:
+            self._cache["facts"] = _Facts(self._trace.recorder, self._trace.graph_data.passes_of_calls)
+        found: _Facts = self._cache["facts"]
+        return found
+
+    def _make_records(self) -> list[GraphNode]:
+        if self._whole is not None:
+            records = self._whole._records
+            return [records[number] for number in self._cache["chosen"]]
+        with torch._C.DisableTorchFunction():  # a running trace must not hear that it is looked at
+            return [self._record(op) for op in self.nodes]
+
+    def _record(self, op: Op) -> GraphNode:
+        raw, facts = self._trace.raw(op.node), self._facts
+        type_ = str(raw.facts.type)
+        shapes = tuple([facts.shape(slot) for slot in range(raw.slot, raw.slot + raw.outputs)])
+        change = None
+        if type_ in RESHAPING and raw.reads and shapes:
+            change = (facts.shape(slots_of(raw.reads[0])[-1]), shapes[0])
+        return GraphNode(
+            number=op.node,
+            label=op.label,
+            type=type_,
+            kind=str(self._trace.graph_data.kinds[op.node]),
+            keys=op.keys,
+            shapes=shapes,
+            calls=facts.calls(raw.call),
+            source=facts.source(raw),
+            settings=settings_text(type_, raw.args, raw.kwargs, change, facts.left),
+        )
+
+    def _make_links(self) -> Links:
+        if self._whole is not None:
+            return contract_links(self._whole._links, self._cache["chosen"])
+        with torch._C.DisableTorchFunction():
+            return [self._links_of(node, above) for node, above in enumerate(self._parents)]
+
+    def _links_of(self, node: int, above: Sequence[int]) -> list[tuple[int, tuple[Use, ...]]]:
+        """What one node reads, by parent: through which argument, and which of the parent's outputs."""
+        recorder = self._trace.recorder
+        raw = Node(*recorder.nodes[node])
+        uses: dict[int, dict[Use, None]] = {parent: {} for parent in above}
+        reads = list(zip(raw.reads, _places(raw), strict=False))
+        if len(reads) < len(raw.reads) or node in recorder.hidden_reads:  # read without being an argument
+            reads += [(read, "") for read in (*raw.reads[len(reads) :], *recorder.hidden_reads.get(node, ()))]
+        for read, place in reads:
+            for slot in slots_of(read):
+                parent = recorder.slot_node[slot]
+                uses[parent][place, slot - recorder.nodes[parent][5]] = None
+        return [(parent, tuple(own)) for parent, own in uses.items()]
+
+
+class _Facts:
+    """Facts that many nodes share, each worked out once."""
+
+    def __init__(self, recorder: Any, passes: Sequence[int]) -> None:
+        self._recorder = recorder
+        self._passes = passes
+        self._calls: dict[int, tuple[str, ...]] = {-1: ()}
+        self._sources: dict[tuple[int, int], SourceLine | None] = {}
+        #: Numbers that left tensors for Python; whole ones are too common to be recognised again.
+        self.left = frozenset(d.value for d in recorder.departures if isinstance(d.value, float) and d.value % 1)
+
+    def calls(self, call: int) -> tuple[str, ...]:
+        """Calls of modules around a call, itself included, outermost first."""
+        waiting = []
+        while call not in self._calls:
+            waiting.append(call)
+            call = self._recorder.calls.entries[call].parent
+        around = self._calls[call]
+        for number in reversed(waiting):
+            entry = self._recorder.calls.entries[number]
+            address = "" if entry.is_function else self._recorder.calls.address(entry)
+            if address:
+                around = (*around, f"{address}:{self._passes[number]}")
+            self._calls[number] = around
+        return around
+
+    def shape(self, slot: int) -> tuple[int, ...]:
+        """Asks for nothing else: after a look at `grad_fn`, torch cannot let go of a long chain without recursion."""
+        recorder = self._recorder
+        meta = recorder.metas.get(slot)
+        if meta is None and recorder.full:
+            tensor = recorder.objects[slot]
+            meta = meta_of(tensor) if tensor.is_nested or is_uninitialised(tensor) else None
+            return tuple(tensor.shape if meta is None else meta.shape)
+        return tuple(recorder.nodes[recorder.slot_node[slot]][15] if meta is None else meta.shape)
+
+    def source(self, raw: Node) -> SourceLine | None:
+        key = (id(raw.code), raw.instruction)
+        if key not in self._sources:
+            self._sources[key] = source_line(raw.code, raw.instruction)
+        return self._sources[key]
+
+
+def _places(raw: Node) -> Iterator[str]:
+    """Name of the argument of every tensor, in the order in which tensors are read."""
+    if raw.func is None:  # an output reads one thing
+        yield "0"
+        return
+    for number, value in enumerate(raw.args):
+        yield from _within(value, str(number))
+    for name, value in (raw.kwargs or {}).items():
+        yield from _within(value, str(name))
+
+
+def _within(value: Any, name: str) -> Iterator[str]:
+    if isinstance(value, torch.Tensor) or value is TENSOR:
+        yield name
+    elif value.__class__ in ATOMS:
+        return
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            yield from _within(item, f"{name}[{number}]")
+    elif value.__class__ is slice:
+        for number, item in enumerate((value.start, value.stop, value.step)):
+            yield from _within(item, f"{name}[{number}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _within(item, f"{name}[{key}]")

@@ -1,0 +1,51 @@
+"""`endoscope ls`: which trials a folder holds."""
+
+import argparse
+import time
+from pathlib import Path
+
+SUMMARY = "list recorded trials"
+_QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """A folder of trials, or one trial."""
+    parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="folder of trials (default: runs)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """One line per trial; damage is named below."""
+    import warnings
+
+    from endoscope.cli.table import format_table, human_bytes
+    from endoscope.query.open import open as open_recordings
+    from endoscope.query.recording import Recording
+    from endoscope.store.paths import is_trial, trials_in
+
+    folder = Path(options.path)
+    if not is_trial(folder):
+        open_recordings(folder)  # says what is wrong, if nothing is there
+    rows, damaged = [], []
+    for trial in [folder] if is_trial(folder) else trials_in(folder):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is said below, in fewer words
+            recording = Recording(trial)
+            steps, metrics = recording.steps, recording.metrics
+            last = max([step.number for step in steps] + [int(metrics[name].steps[-1]) for name in metrics], default="")
+        size = sum(path.stat().st_size for path in trial.rglob("*") if path.is_file())
+        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(recording.created)) if recording.created else "?"
+        types = ", ".join(recording.types)
+        rows.append([trial.name, started, _state(recording.closed, recording.updated), len(steps), last, types,
+                     len(recording.nodes), human_bytes(size)])  # fmt: skip
+        if recording.problems:
+            damaged.append(f"{trial}: {recording.problems[0]}")
+    print(format_table(["trial", "started", "state", "recorded steps", "last step", "types", "nodes", "size"], rows))
+    if damaged:
+        print("\nDamaged (the rest can be read):\n  " + "\n  ".join(damaged))
+    return 0
+
+
+def _state(closed: bool, updated: float) -> str:
+    if closed:
+        return "finished"
+    return "running" if time.time() - updated < _QUIET_SECS else "ended early"

@@ -1,0 +1,1 @@
+"""Reading recordings: trials, steps, series, tensors, SQL. No torch, and nothing here writes."""

@@ -1,0 +1,314 @@
+"""One trial, read: steps, nodes, series, tensors, metrics, graph, SQL.
+
+    what the user types ─► addressing: keys   ─┐
+                           steps: ordinals    ─┴► store.reader: checked bytes ─► numpy
+
+A recording is what it was at the last `refresh()`, also while the trial is still being written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from endoscope.errors import EndoscopeError, LookupFailed
+from endoscope.query import export, sql, values
+from endoscope.query import series as over
+from endoscope.query.addressing import Keys
+from endoscope.query.series import Metrics, Series
+from endoscope.query.steps import Step, Steps
+from endoscope.query.values import Histogram, RawFiles
+from endoscope.schema.recording import Key
+from endoscope.store import description, paths
+from endoscope.store.reader import Checked, Problem, RankReader
+
+Found = TypeVar("Found")
+
+
+class Note(NamedTuple):
+    """Something the user wrote down during training."""
+
+    step: int
+    time: float
+    text: str
+
+
+class Gap(NamedTuple):
+    """Something that could not be recorded, or can no longer be read, and why."""
+
+    step: int  # -1 if it belongs to no single step
+    node: str
+    of: str
+    reason: str
+    time: float
+
+
+class Recording:
+    """A recorded trial."""
+
+    def __init__(self, path: str | Path, rank: int = 0) -> None:
+        self.path = Path(path)
+        self._reader = RankReader(self.path, rank)
+        self._description: dict[str, Any] = {}
+        self._description_problem = ""
+        self._steps = Steps(self._reader)
+        self._keys: tuple[tuple[int, int], Keys] | None = None
+        self._raw = RawFiles(self._reader)
+        self._metrics: tuple[tuple[int, int], Metrics] | None = None
+        self.refresh()
+
+    def __repr__(self) -> str:
+        steps = self.steps
+        told = f"{len(steps)} steps" + (f" ({steps[0].number} to {steps[-1].number})" if steps else "")
+        return f"<Recording {self.name!r}: {told}, {len(self.nodes)} nodes>"
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        return str(self._description.get("name", self.path.name))
+
+    @property
+    def created(self) -> float:
+        """When the trial began, in unix seconds; 0 if that is lost."""
+        return float(self._description.get("created", 0.0))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return dict(self._description.get("versions", {}))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return dict(self._description.get("config", {}))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the trial has ended properly; otherwise it is still running, or was killed."""
+        return self._reader.contents.is_closed
+
+    @property
+    def updated(self) -> float:
+        """When something was last added, in unix seconds."""
+        return self._reader.contents.last_commit_at
+
+    # What is in it
+
+    @property
+    def steps(self) -> list[Step]:
+        """The recorded steps, in the order in which they were recorded."""
+        return self._steadily(lambda steps: list(steps.list))
+
+    @property
+    def types(self) -> list[str]:
+        return self._steadily(lambda steps: list(steps.types))
+
+    @property
+    def nodes(self) -> list[str]:
+        return self._all_keys().nodes
+
+    @property
+    def losses(self) -> list[str]:
+        return self._all_keys().losses
+
+    def tensors_of(self, node: str) -> list[Key]:
+        """What was recorded of a node: values, gradients, roles, passes, shapes."""
+        return self._all_keys().of_node(node)
+
+    @property
+    def notes(self) -> list[Note]:
+        return [Note(**row) for row in self._reader.table("notes").select(Note._fields).to_pylist()]
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What could not be recorded, then what can no longer be read."""
+        recorded = [Gap(**row) for row in self._reader.table("gaps").select(Gap._fields).to_pylist()]
+        return recorded + [Gap(problem.step, "", "", f"damaged: {problem}", 0.0) for problem in self.problems]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Damage that was met so far; `verify()` looks everywhere."""
+        mine = [Problem(paths.TRIAL, self._description_problem)] if self._description_problem else []
+        return mine + self._reader.problems
+
+    @property
+    def metrics(self) -> Metrics:
+        """Metrics of all steps, recorded or not: `recording.metrics["loss"].values`."""
+        with self._reader.lock:
+            state = (self._reader.generation, len(self._reader.batches("metrics")))
+            if self._metrics is None or self._metrics[0] != state:
+                self._metrics = (state, Metrics(lambda: self._reader.table("metrics")))
+            return self._metrics[1]
+
+    @property
+    def modules(self) -> dict[str, Any]:
+        """The tree of modules of what was watched."""
+        return self._reader.modules()
+
+    def graph(self, step: int, *, type: str | None = None) -> dict[str, Any]:
+        """The dependency graph of a step, as plain data."""
+        found = self._steadily(lambda steps: steps.at(step, type)[0])
+        data = self._reader.whole(paths.graph_name(found.graph)) if found.graph else None
+        if data is None:
+            raise values.why_not_kept(self._reader, "the step", found, "graph")
+        return dict(json.loads(bytes(data)))
+
+    # Over steps
+
+    def series(
+        self,
+        node: str,
+        statistic: str,
+        *,
+        of: str = "value",
+        type: str | None = None,
+        role: str | None = None,
+        pass_: int | None = None,
+        sample: int | None = None,
+        unit: int | Sequence[int] | None = None,
+    ) -> Series:
+        """A statistic of a tensor over all recorded steps: of all of it, of one sample, or of one unit."""
+        if sample is not None and unit is not None:
+            raise LookupFailed("A series is of one sample or of one unit: statistics of both at once are not recorded.")
+        keys = self._all_keys().select(node, of, role, pass_)
+
+        def find(steps: Steps) -> Series:
+            if sample is not None:
+                found = over.of_sample(self._reader.columns("samples"), keys, statistic, sample)
+            elif unit is not None:
+                found = over.of_unit(self._reader.columns("units"), keys, statistic, unit)
+            else:
+                found = over.of_whole(self._reader.columns("stats"), keys, statistic)
+            if not len(found[0]) and (sample is not None or unit is not None):
+                what = "sample" if sample is not None else "unit"
+                raise LookupFailed(f"Nothing was recorded per {what} of {node!r} ({of}). Leave out {what}=.")
+            return over.over_steps(*found, steps, type)
+
+        return self._steadily(find)
+
+    # At one step
+
+    def tensor(
+        self,
+        node: str,
+        step: int,
+        *,
+        of: str = "value",
+        role: str | None = None,
+        pass_: int | None = None,
+        sample: int | None = None,
+        type: str | None = None,
+    ) -> np.ndarray:
+        """Raw values: of all samples that were kept, along dimension 0, or of one of them."""
+        keys = self._all_keys().select(node, of, role, pass_)
+
+        def find(steps: Steps) -> np.ndarray:
+            candidates = steps.at(step, type)
+            for candidate in candidates:
+                found = values.tensor(self._raw, candidate, keys, sample)
+                if found is not None:
+                    return found
+            raise values.why_not_kept(self._reader, node, candidates[0], "raw values")
+
+        return self._steadily(find)
+
+    def statistics(self, node: str, step: int, **which: Any) -> dict[str, float]:
+        """All statistics of the whole tensor at one step; `of`, `role`, `pass_`, `type` as for `series`."""
+        return values.statistics(self._row("stats", node, step, **which))
+
+    def histogram(self, node: str, step: int, **which: Any) -> Histogram:
+        """Edges and counts; the bins are the same for all tensors, so counts can be added."""
+        return values.histogram(self._row("stats", node, step, **which))
+
+    def samples(self, node: str, step: int, **which: Any) -> dict[str, np.ndarray]:
+        """Statistics of every sample at one step: name -> array; `sample` says which sample is which."""
+        return values.samples(self._row("samples", node, step, **which))
+
+    def units(self, node: str, step: int, **which: Any) -> dict[str, np.ndarray]:
+        """Statistics of every unit over the batch at one step: name -> array of the shape of the units."""
+        return values.units(self._row("units", node, step, **which))
+
+    # All of it
+
+    def to_arrow(self, table: str = "stats") -> pa.Table:
+        """A table with one row per tensor and step; others: samples, units, steps, metrics, notes, gaps, keys."""
+        return self._steadily(lambda steps: export.to_arrow(self._reader, steps, table))
+
+    def to_pandas(self, table: str = "stats") -> Any:
+        """The same as a pandas frame."""
+        return export.to_pandas(self.to_arrow(table))
+
+    def sql(self, query: str) -> sql.Answer:
+        """Ask DuckDB; tables are stats, samples, units, metrics, steps, notes, gaps and keys."""
+        return sql.ask({self.name: self}, query)
+
+    def read(self, table: str) -> pa.Table:
+        """A table as it is stored, without names of tensors in it."""
+        return self._steadily(lambda steps: export.stored(self._reader, table))
+
+    # Keeping up, and checking
+
+    def refresh(self) -> bool:
+        """Take up what was recorded since; returns whether there is anything new."""
+        self._description, self._description_problem = description.read(self.path)
+        return self._reader.refresh()
+
+    def preload(self) -> None:
+        """Check the statistics and find where they are, so that the first series is as fast as later ones."""
+        self._steadily(lambda steps: self._reader.columns("stats"))
+        self._all_keys()
+
+    def verify(self) -> Checked:
+        """Compare every byte with its checksum. True if all is well, else its `problems` say what is not."""
+        found = self._reader.verify()
+        return found._replace(problems=self.problems)
+
+    def _steadily(self, find: Callable[[Steps], Found]) -> Found:
+        """Look with the steps of the last refresh; again if thinning meanwhile led the reader to a newer journal."""
+        with self._reader.lock:
+            while True:
+                self._steps.update()
+                generation = self._reader.generation
+                try:
+                    found = find(self._steps)
+                except (EndoscopeError, IndexError):
+                    if generation == self._reader.generation:
+                        raise
+                else:
+                    if generation == self._reader.generation:
+                        return found
+
+    def _all_keys(self) -> Keys:
+        with self._reader.lock:
+            state = (self._reader.generation, len(self._reader.batches("keys")))
+            if self._keys is None or self._keys[0] != state:
+                self._keys = (state, Keys(self._reader.table("keys").to_pylist()))
+            return self._keys[1]
+
+    def _row(
+        self,
+        table: str,
+        node: str,
+        step: int,
+        *,
+        of: str = "value",
+        role: str | None = None,
+        pass_: int | None = None,
+        type: str | None = None,
+    ) -> dict[str, Any]:
+        keys = self._all_keys().select(node, of, role, pass_)
+
+        def find(steps: Steps) -> dict[str, Any]:
+            candidates = steps.at(step, type)
+            for candidate in candidates:
+                found = values.row(self._reader, table, candidate, keys)
+                if found is not None:
+                    return found
+            what = {"stats": "statistics", "samples": "statistics per sample", "units": "statistics per unit"}[table]
+            raise values.why_not_kept(self._reader, node, candidates[0], what)
+
+        return self._steadily(find)

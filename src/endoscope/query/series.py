@@ -1,0 +1,158 @@
+"""One number over all recorded steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from endoscope.analysis.patterns import nearest
+from endoscope.errors import BadArgument, LookupFailed
+from endoscope.query.steps import UNKNOWN, Steps
+from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
+from endoscope.store.columns import Columns, Lists
+from endoscope.store.streams import to_numpy
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values over steps, in the order of the steps."""
+
+    steps: np.ndarray  # int64
+    values: np.ndarray  # float64
+    types: np.ndarray  # type of each step, as text
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+def check_statistic(statistic: str, known: Sequence[str], what: str) -> None:
+    """Refuse a statistic that is not recorded for this, with the ones that are."""
+    if statistic in known:
+        return
+    near = nearest(str(statistic), known, 1)
+    hint = f" Did you mean {near[0]!r}?" if isinstance(statistic, str) and near and near[0] in known else ""
+    raise LookupFailed(f"There is no statistic {statistic!r} {what}.{hint} There are: {', '.join(known)}.")
+
+
+def of_whole(columns: Columns, keys: Collection[int], statistic: str) -> tuple[np.ndarray, np.ndarray]:
+    """(ordinals, values) of a statistic of the whole tensor."""
+    check_statistic(statistic, WHOLE, "of a whole tensor")
+    found = columns.numbers(statistic, keys)
+    return found.ordinals, found.values.astype(np.float64, copy=False)
+
+
+def of_sample(columns: Columns, keys: Collection[int], statistic: str, sample: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ordinals, values) of a statistic of one sample, in the steps that have the sample."""
+    check_statistic(statistic, SAMPLE, "of a single sample")
+    indices = columns.lists("sample", keys)
+    positions = np.full(len(indices.starts), sample)
+    misplaced = np.flatnonzero(columns.elements("sample", indices, positions) != sample)
+    for row in misplaced.tolist():  # not all samples of the batch were measured
+        positions[row] = _place_of(columns, indices, row, sample)
+    if len(positions) and (positions < 0).all():
+        longest = int(indices.lengths.max())
+        raise LookupFailed(f"No step has a sample {sample} of this tensor; the largest batch has {longest}, from 0 on.")
+    return _existing(columns, columns.lists(statistic, keys), statistic, positions)
+
+
+def of_unit(
+    columns: Columns, keys: Collection[int], statistic: str, unit: int | Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(ordinals, values) of a statistic of one unit over the batch, in the steps that have the unit."""
+    check_statistic(statistic, UNIT, "of a single unit")
+    values = columns.lists(statistic, keys)
+    if isinstance(unit, (int, np.integer)):
+        positions = np.full(len(values.starts), int(unit))
+    else:
+        positions = _flat_positions(columns, columns.lists("unit_shape", keys), [int(index) for index in unit])
+    fits = (positions >= 0) & (positions < values.lengths)
+    if len(positions) and not fits.any():
+        raise LookupFailed(
+            f"No step has a unit {unit!r} of this tensor; it has {int(values.lengths.max())} units at most."
+        )
+    return _existing(columns, values, statistic, np.where(fits, positions, -1))
+
+
+def over_steps(ordinals: np.ndarray, values: np.ndarray, steps: Steps, type_: str | None) -> Series:
+    """From the n-th recorded step to the step's number and type."""
+    numbers, types = steps.numbers[ordinals], steps.types_of(ordinals)
+    chosen = numbers != UNKNOWN
+    if type_ is not None:
+        steps.check_type(type_)
+        chosen &= types == type_
+    if not chosen.all():
+        numbers, values, types = numbers[chosen], values[chosen], types[chosen]
+    if np.any(numbers[1:] < numbers[:-1]):
+        order = np.argsort(numbers, kind="stable")
+        numbers, values, types = numbers[order], values[order], types[order]
+    return Series(numbers, values, types)
+
+
+class Metrics(Mapping[str, Series]):
+    """The metrics of all steps, recorded or not, by name."""
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+        self._series: dict[str, Series] | None = None
+
+    def __getitem__(self, name: str) -> Series:
+        found = self._all().get(name)
+        if found is None:
+            near = ", ".join(repr(known) for known in nearest(str(name), self._all())) or "none was recorded"
+            raise LookupFailed(f"There is no metric {name!r}. Nearest: {near}.")
+        return found
+
+    def __iter__(self) -> Any:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return f"<Metrics: {', '.join(self._all())}>"
+
+    def _all(self) -> dict[str, Series]:
+        if self._series is None:
+            self._series = _by_name(self._read())
+        return self._series
+
+
+def _by_name(table: Any) -> dict[str, Series]:
+    if not table.num_rows:
+        return {}
+    names = table["name"].combine_chunks().dictionary_encode()
+    codes = to_numpy(names.indices)
+    steps, values = to_numpy(table["step"]), to_numpy(table["value"])
+    types = np.array(table["type"].to_pylist(), dtype=object)
+    found = {}
+    for code, name in enumerate(names.dictionary.to_pylist()):
+        rows = np.flatnonzero(codes == code)
+        rows = rows[np.argsort(steps[rows], kind="stable")]
+        found[name] = Series(steps[rows], values[rows], types[rows])
+    return found
+
+
+def _existing(columns: Columns, lists: Lists, statistic: str, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    there = (positions >= 0) & (positions < lists.lengths)
+    return lists.ordinals[there], columns.elements(statistic, lists, positions)[there]
+
+
+def _place_of(columns: Columns, indices: Lists, row: int, sample: int) -> int:
+    one = Lists(*(part[row : row + 1].repeat(indices.lengths[row]) for part in indices))
+    found = np.flatnonzero(columns.elements("sample", one, np.arange(indices.lengths[row])) == sample)
+    return int(found[0]) if len(found) else -1
+
+
+def _flat_positions(columns: Columns, shapes: Lists, unit: Sequence[int]) -> np.ndarray:
+    """Index into the shape of the units -> place in the flattened list; -1 where it does not fit."""
+    if not unit:
+        raise BadArgument("unit=() names no unit. Say a number, or one index for each dimension of the units.")
+    sizes = [columns.elements("unit_shape", shapes, np.full(len(shapes.starts), n)) for n in range(len(unit))]
+    positions, fits = np.zeros(len(shapes.starts)), shapes.lengths == len(unit)
+    for index, size in zip(unit, sizes, strict=True):
+        fits = fits & (index >= 0) & (index < size)
+        positions = positions * size + index
+    return np.where(fits, positions, -1).astype(np.int64)

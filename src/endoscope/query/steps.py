@@ -1,0 +1,145 @@
+"""The recorded steps: what is known about each, and how a number that somebody typed finds its step."""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from endoscope.errors import LookupFailed
+from endoscope.store.reader import RankReader
+
+_MOST_SHOWN = 5
+UNKNOWN = np.iinfo(np.int64).min  # number of a step whose row is lost, or that was thinned
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One recorded step."""
+
+    number: int
+    type: str
+    time: float  # unix seconds
+    why: str  # why it was recorded
+    recording_seconds: float  # what recording it cost
+    graph: str  # hash of its graph
+    passes: int  # forward passes in it
+    tensors: int  # how many were recorded
+    raw_samples: tuple[int, ...]  # samples that were kept raw
+    categories: tuple[str, ...]  # of these samples
+    ordinal: int  # n-th recorded step of the trial, from 0
+    raw_file: str = field(repr=False)
+    config_json: str = field(repr=False)
+    extra_json: str = field(repr=False)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the user said about the step."""
+        return dict(json.loads(self.config_json))
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What else was recorded: cosines between the gradients of several losses, …"""
+        return dict(json.loads(self.extra_json))
+
+
+class Steps:
+    """All recorded steps that still have values; grows when there are more."""
+
+    def __init__(self, reader: RankReader) -> None:
+        self._reader = reader
+        self._generation = -1
+        self._batches = 0
+        self._gone: frozenset[int] = frozenset()
+        self._all: list[Step] = []
+        self.list: list[Step] = []
+        self._ordinals_of: dict[int, list[int]] = {}  # number -> places in `list`
+        self.numbers = np.empty(0, np.int64)  # ordinal -> number, or UNKNOWN
+        self._type_codes = np.empty(0, np.int64)
+        self.types: list[str] = []
+
+    def update(self) -> None:
+        """Take up what the reader has found since the last time."""
+        batches = self._reader.batches("steps")
+        gone = self._reader.contents.hidden
+        if (self._generation, self._batches, self._gone) == (self._reader.generation, len(batches), gone):
+            return
+        if self._generation != self._reader.generation:
+            self._all, self._batches = [], 0
+        self._all += _steps_of(batches[self._batches :])
+        self._batches, self._generation, self._gone = len(batches), self._reader.generation, gone
+        self.list = [step for step in self._all if step.ordinal not in gone]
+        self._index(gone)
+
+    def at(self, number: int, type_: str | None) -> list[Step]:
+        """The steps with a number, newest first; an error that says what is near if there is none."""
+        found = [self.list[place] for place in self._ordinals_of.get(number, [])]
+        if type_ is not None:
+            self.check_type(type_)
+            found = [step for step in found if step.type == type_]
+        if not found:
+            raise LookupFailed(self._no_such_step(number, type_))
+        return found[::-1]
+
+    def check_type(self, type_: str) -> None:
+        if type_ not in self.types:
+            known = ", ".join(map(repr, self.types)) or "none"
+            raise LookupFailed(f"No step of type {type_!r} was recorded. Types: {known}.")
+
+    def types_of(self, ordinals: np.ndarray) -> np.ndarray:
+        names = np.array([*self.types, ""], dtype=object)
+        return np.asarray(names[self._type_codes[ordinals]])
+
+    def _index(self, gone: frozenset[int]) -> None:
+        self.types = list(dict.fromkeys(step.type for step in self.list))
+        codes = {name: code for code, name in enumerate(self.types)}
+        count = max([*(step.ordinal for step in self._all), *self._reader.contents.step_of], default=-1) + 1
+        self.numbers = np.full(count, UNKNOWN, np.int64)
+        self._type_codes = np.full(count, len(self.types), np.int64)
+        for ordinal, number in self._reader.contents.step_of.items():  # also of steps whose own row is damaged
+            if ordinal not in gone:
+                self.numbers[ordinal] = number
+        self._ordinals_of = {}
+        for place, step in enumerate(self.list):
+            self.numbers[step.ordinal] = step.number
+            self._type_codes[step.ordinal] = codes[step.type]
+            self._ordinals_of.setdefault(step.number, []).append(place)
+
+    def _no_such_step(self, number: int, type_: str | None) -> str:
+        contents = self._reader.contents
+        if number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
+            seen = f"Step {number} was removed to stay within max_bytes"
+        else:
+            seen = f"Step {number} was not recorded" + (f" as {type_!r}" if type_ is not None else "")
+            seen += ", or was removed to stay within max_bytes" if contents.dropped else ""
+        known = sorted({step.number for step in self.list if type_ in (None, step.type)})
+        if not known:
+            return f"{seen}: nothing was."
+        near = _around(known, number)
+        return f"{seen}. Nearest: {', '.join(map(str, near))}. `recording.steps` lists all {len(self.list)}."
+
+
+def _around(known: Sequence[int], number: Any) -> Sequence[int]:
+    if not isinstance(number, (int, np.integer)):
+        return known[:_MOST_SHOWN]
+    place = bisect.bisect(known, number)
+    return known[max(0, place - 2) : place + 3]
+
+
+def _steps_of(batches: Sequence[pa.RecordBatch]) -> list[Step]:
+    if not batches:
+        return []
+    rows = pa.Table.from_batches(batches).to_pylist()
+    renamed = {"step": "number", "raw": "raw_file", "config": "config_json", "extra": "extra_json"}
+    known = set(Step.__slots__)
+    found = []
+    for row in rows:
+        fields = {renamed.get(name, name): value for name, value in row.items()}
+        fields["raw_samples"], fields["categories"] = tuple(row["raw_samples"]), tuple(row["categories"])
+        found.append(Step(**{name: value for name, value in fields.items() if name in known}))
+    return found

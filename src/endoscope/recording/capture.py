@@ -1,0 +1,238 @@
+"""What is held of one step while it runs, by reference, until it is decided whether the step is kept.
+
+Capture.begin ─► Listener hears, LossGradients gather, parameters are copied before an optimizer moves them
+Capture.end   ─► nothing of ours is left on torch or the model
+Capture.items ─► the list of recorded tensors ─► measuring.py
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from endoscope.recording.hearing import Held, Listener, StepRecorder, stack_is_empty
+from endoscope.recording.losses import LossGradients
+from endoscope.recording.selection import Selection
+from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of
+from endoscope.recording.watch import Watch, names
+from endoscope.schema.ops import Kind
+
+_BUFFER = -(2**31)  # buffers are read from the model itself
+SECS_PER_OPERATION = 8e-6
+SECS_PER_CALL = 20e-6
+
+
+class Parameters:
+    """Parameters and buffers of the watched models, and their values before the optimizer moved them.
+
+    Slots of parameters are negative: -1 - position. The copies live as long as the run: the pages of fresh memory
+    cost more than the copying.
+    """
+
+    def __init__(self, watches: Iterable[Watch], scratch: dict[int, Tensor]) -> None:
+        self.named: list[tuple[str, Tensor, Watch]] = []
+        self.buffers: list[tuple[str, Tensor, Watch]] = []
+        seen: set[int] = set()
+        for watch in watches:
+            for name, parameter in watch.parameters():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    self.named.append((name, parameter, watch))
+            self.buffers += [(name, b, watch) for name, b in watch.buffers() if id(b) not in seen]
+        self._scratch = scratch
+        self.before: dict[int, Tensor] = {}  # position -> value before the first update of this step
+
+    def copy(self, optimizer: Any) -> None:
+        self.copy_those([p for group in optimizer.param_groups for p in group["params"]])
+
+    def copy_those(self, parameters: list[Any]) -> None:
+        moved = set(map(id, parameters))
+        fresh = [
+            (i, p)
+            for i, (_, p, _) in enumerate(self.named)
+            if id(p) in moved and p.requires_grad and i not in self.before and p.layout is torch.strided
+        ]
+        targets = [self._room(p) for _, p in fresh]
+        if fresh:
+            with torch.no_grad():
+                torch._foreach_copy_(targets, [p.detach() for _, p in fresh])
+        self.before.update(zip([i for i, _ in fresh], targets, strict=True))
+
+    def _room(self, parameter: Tensor) -> Tensor:
+        room = self._scratch.get(id(parameter))
+        if room is None or room.shape != parameter.shape or room.dtype != parameter.dtype:
+            room = self._scratch[id(parameter)] = torch.empty_like(parameter, requires_grad=False)
+        return room
+
+    def value(self, position: int) -> Tensor:
+        before = self.before.get(position)
+        return before if before is not None else self.named[position][1].detach()
+
+
+class Capture:
+    """One captured step."""
+
+    def __init__(self, watches: list[Watch], selection: Selection, scratch: dict[int, Tensor], failed: Any) -> None:
+        self.watches = watches
+        self.thread = threading.get_ident()
+        self.gradients = LossGradients()
+        self.selection = selection
+        self.recorder = StepRecorder(names(watches), self.gradients, selection.may_match_type, failed)
+        self.listener = Listener(self.recorder)
+        self.parameters = Parameters(watches, scratch)
+        self.only_in_forward = False  # another mode was open when the step began
+        self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
+        self.links: list[tuple[Any, Any]] = []
+        self.tags: dict[str, None] = {}
+        self.seconds = 0.0  # measured time of ours on the training thread
+        self.forward_failed = False
+
+    def begin(self) -> None:
+        for position, (_, parameter, _) in enumerate(self.parameters.named):
+            self.gradients.watch_parameter(-1 - position, parameter)
+        self.only_in_forward = not stack_is_empty()
+        self.listener.open()
+
+    def end(self) -> None:
+        self.listener.close()
+        self.gradients.stop()
+
+    def let_go(self) -> None:
+        """Drop every reference to the user's tensors."""
+        self.gradients.let_go()
+        self.recorder.kept.clear()
+        self.recorder.close()
+        del self.recorder.holder.recorder  # or they would keep each other alive until the garbage collector comes
+
+    # ---- model calls -----------------------------------------------------------------------------
+
+    def enter_model(self, model: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        """The step began inside the call of a model, so that call was not heard beginning."""
+        self.root_call = self.recorder.begin_module(model, args, kwargs)
+
+    def leave_model(self, model: torch.nn.Module, out: Any) -> None:
+        if out is None and sys.exc_info()[1] is not None:
+            self.forward_failed = True
+        call = self.root_call
+        if call >= 0 and self.recorder.calls.entries[call].module is model:
+            self.root_call = -1
+            self.recorder.end_module(call, out)
+            self.recorder.leave(call)
+
+    def was_dropped(self, forwards: int, most: int) -> bool:
+        """No `optimizer.step()` came: the forward pass raised, or gradients were cleared, or nothing is learned."""
+        if self.forward_failed:
+            return True
+        reached = next((-1 - slot for slot, _ in self.gradients.found if slot < 0), None)
+        if reached is None:
+            return forwards >= most
+        return self.parameters.named[reached][1].grad is None
+
+    def copy_all(self) -> None:
+        """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""
+        self.parameters.copy_those([p for _, p, _ in self.parameters.named])
+
+    def nonfinite(self) -> bool:
+        """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""
+        held = [*self.recorder.kept.values(), *(g for found in self.gradients.found.values() for g in found)]
+        sums = []
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            for tensor in held:
+                if (tensor.is_floating_point() or tensor.is_complex()) and tensor.layout is torch.strided:
+                    # A difference of a number with itself is zero unless it is not finite; sums could overflow.
+                    value = tensor.detach()
+                    sums.append((value - value).abs().sum().float().cpu())
+            return bool(sums) and float(torch.stack(sums).sum()) != 0.0
+
+    def cost(self) -> float:
+        """Seconds spent on the training thread until the step ended; hearing is estimated, measuring it costs more."""
+        heard = len(self.recorder.nodes) * SECS_PER_OPERATION + len(self.recorder.calls.entries) * SECS_PER_CALL
+        return self.seconds + heard
+
+    # ---- what the user says ----------------------------------------------------------------------
+
+    def tag(self, name: str, role: str, kind: str, tensor: Tensor, batch_dim: int | None) -> None:
+        with torch._C.DisableTorchFunction():
+            self.recorder.holder.hold(name, role, kind, tensor, -1, -1 if batch_dim is None else batch_dim)
+        self.tags[name] = None
+        if kind == "loss":
+            self.recorder.loss_names[id(tensor)] = name
+
+    def link(self, a: Any, b: Any) -> None:
+        with torch._C.DisableTorchFunction():
+            ends = [self.recorder.read(end) if isinstance(end, Tensor) else str(end) for end in (a, b)]
+        self.links.append((ends[0], ends[1]))
+
+    # ---- what is recorded ------------------------------------------------------------------------
+
+    def items(self) -> list[Item]:
+        """Every recorded tensor of the step: inputs, parameters, buffers, then what was computed, in order."""
+        recorder, counts = self.recorder, {}  # type: ignore[var-annotated]
+        items: list[Item] = []
+
+        def add(node: str, role: str, kind: str, slot: int, module: str, batch_dim: int | None) -> None:
+            number = counts[node, role] = counts.get((node, role), 0) + 1
+            source = place_of(recorder, slot) if slot >= 0 else ""
+            items.append(Item(node, role, number, kind, slot, module, source, batch_dim))
+
+        for number, source in recorder.sources.items():
+            slot = recorder.nodes[number][5]
+            if source.kind is Kind.INPUT and not source.name:
+                # It appeared outside of all models: what their results are compared with.
+                add("target", "", "target", slot, "", None)
+        for position, (name, _, _) in enumerate(self.parameters.named):
+            add(name, "", "parameter", -1 - position, name.rpartition(".")[0], -1)
+        for name, _, _ in self.parameters.buffers:
+            add(name, "", "buffer", _BUFFER, name.rpartition(".")[0], -1)
+        for held in recorder.holder.entries:
+            node, kind, module = self._computed_name(held)
+            add(node, held.role, kind, held.slot, module, held.batch_dim)
+        return self.selection.choose(self, items)
+
+    def _computed_name(self, held: Held) -> tuple[str, str, str]:
+        if held.call < 0:
+            return held.node, held.kind, ""
+        calls = self.recorder.calls
+        address = calls.address(calls.entries[held.call])
+        if held.kind == "input":
+            return f"{address}.input" if address else self._free("input"), "input", address
+        if id(calls.entries[held.call].module) in self.recorder.roots:
+            return address or self._free("output"), "output", address
+        return address, held.kind, address
+
+    def _free(self, word: str) -> str:
+        """`input` and `output`, unless a module has that very name."""
+        taken = any(address == word for address, _ in self.recorder.calls.addresses.values())
+        return f"({word})" if taken else word
+
+    def structure(self, structures: Structures) -> Structure:
+        """Items and graph of this step, or those of an earlier one that was built the same."""
+        parameters = self.parameters
+        names = tuple([name for name, _, _ in (*parameters.named, *parameters.buffers)])
+        key = (tuple(self.recorder.holder.entries), tuple(self.links), names)
+        return structures.of(self.recorder, key, self._build)
+
+    def _build(self) -> tuple[list[Item], dict[str, Any]]:
+        items = self.items()
+        return items, build_graph(self.recorder, self._placed(items), self._stated(items))
+
+    def _placed(self, items: list[Item]) -> list[Item]:
+        """The same items with the slots at which parameters and buffers were read."""
+        recorder = self.recorder
+        read = {source.name: recorder.nodes[n][5] for n, source in recorder.sources.items() if source.name}
+        return [i if i.slot >= 0 else i._replace(slot=read.get(i.node, -1)) for i in items]
+
+    def _stated(self, items: list[Item]) -> list[tuple[int, int]]:
+        last_by_name = {item.node: i for i, item in enumerate(items)}
+        last_by_slot = {item.slot: i for i, item in enumerate(items)}
+
+        def position(end: Any) -> int | None:
+            return last_by_name.get(end) if isinstance(end, str) else last_by_slot.get(end)
+
+        ends = [(position(a), position(b)) for a, b in self.links]
+        return [(a, b) for a, b in ends if a is not None and b is not None]

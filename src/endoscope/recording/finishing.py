@@ -1,0 +1,110 @@
+"""The end of a step: choose samples, measure, describe, hand over to the writer thread."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from endoscope.errors import BadArgument
+from endoscope.recording.capture import Capture
+from endoscope.recording.measuring import Package, batch_size, measure_step
+from endoscope.recording.raw import Keep
+from endoscope.recording.sampling import choose
+from endoscope.recording.shield import Shield
+from endoscope.recording.step import Step
+from endoscope.recording.structure import Structures
+from endoscope.recording.verdicts import Decision
+from endoscope.recording.worker import Worker
+from endoscope.schema.recording import GapRecord, RawValues, StepRecord
+from endoscope.store.writer import TrialWriter
+
+
+class Finisher:
+    """Knows what earlier steps left behind: graphs that are written, raw bytes that are used up."""
+
+    def __init__(self, writer: TrialWriter, worker: Worker, keep: Keep, shield: Shield) -> None:
+        self._writer = writer
+        self._worker = worker
+        self._keep = keep
+        self._shield = shield
+        self._structures = Structures()
+        self._raw_bytes = 0
+        self._said: set[GapRecord] = set()
+        self._categories: Counter[str] = Counter()  # how often samples of each were kept raw
+        self._lost: list[str] = []
+        self.seconds = 0.0
+
+    def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
+        samples = self._samples(step, capture, decision)
+        structure = capture.structure(self._structures)
+        package = measure_step(capture, structure.items, samples, self._keep, self._raw_bytes)
+        self._raw_bytes += package.raw_bytes
+        seconds = capture.cost() + time.perf_counter() - started
+        self.seconds += seconds
+        record = StepRecord(
+            number=step.number, type=decision.type, time=time.time(), why=decision.why, recording_seconds=seconds,
+            graph_hash=structure.graph["hash"], graph=structure.graph, raw_samples=samples,
+            categories=step.categories or [], passes=max(step.forwards, 1), metrics=_numbers(step.metrics), config=step.settings,
+            gaps=[*package.gaps, *self._new(package.left_out)], extra=package.extra, measured=package.measured,
+        )  # fmt: skip
+        self._worker.put(lambda: self._write(record, package), package.bytes)
+        self._worker.let_catch_up()
+
+    def _samples(self, step: Step, capture: Capture, decision: Decision) -> list[int]:
+        count, size = self._keep.samples, batch_size(capture)
+        if step.samples is not None:
+            return [s for s in step.samples if 0 <= s < size] if size else step.samples
+        categories = step.categories
+        if categories is not None and size and len(categories) != size:
+            error = BadArgument(f"{len(categories)} categories were given for a batch of {size} samples; one each.")
+            self._shield.report("categories", error)
+            step.categories = categories = None
+        chosen = choose(
+            size, count, categories=categories, worst=decision.samples, so_far=self._categories, seed=step.number
+        )
+        self._categories.update(categories[sample] for sample in chosen if categories is not None)
+        return list(chosen)
+
+    def _new(self, gaps: list[GapRecord]) -> list[GapRecord]:
+        """What a limit leaves out at every step is said once."""
+        new = [gap for gap in gaps if gap not in self._said]
+        self._said.update(new)
+        return new
+
+    def _write(self, record: StepRecord, package: Package) -> None:
+        writer = self._writer
+        keys = [writer.key_id(key) for key in package.keys]
+        record.keys = np.array(keys, dtype=np.int32)
+        record.raw = [RawValues(keys[row], array, samples) for row, array, samples in package.raw]
+        writer.write_step(record)
+
+    def metrics(self, number: int, type_: str, metrics: Mapping[str, Any]) -> None:
+        numbers, now = _numbers(metrics), time.time()
+        self._worker.put(lambda: self._writer.write_metrics(number, type_, now, numbers), 64 * len(numbers))
+
+    def writing_failed(self, error: BaseException) -> None:
+        self._lost.append(f"{type(error).__name__}: {error}")
+
+    def report(self, counts: Any, budget: Any, writer_seconds: float) -> dict[str, Any]:
+        """What recording did and cost, for whoever reads the trial."""
+        report: dict[str, Any] = {
+            "steps": {type_: {"seen": seen, "recorded": recorded} for type_, (seen, recorded) in counts.items()},
+            "recording_seconds": self.seconds,
+            "writer_seconds": writer_seconds,
+            "raw_bytes": self._raw_bytes,
+        }
+        if budget is not None:
+            report["budget"] = budget.report()
+        if self._lost:
+            report["failed_writes"] = len(self._lost)
+            report["failed_writes_last"] = self._lost[-1]
+        return report
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Of one number per sample, the mean."""
+    return {name: float(np.mean(value)) if isinstance(value, np.ndarray) else value for name, value in metrics.items()}

@@ -1,0 +1,303 @@
+"""The recorder of one training step: hears the operations, holds the tensors that are to be measured.
+
+    Listener.open ─► patches.activate ─► StepRecorder on torch's stack of modes
+         a module returns   ─► Holder.module_ended ─► hold the tensor, watch its gradient
+         loss.backward()    ─► StepRecorder.heard_backward ─► gradients of this loss
+    Listener.close ─► the recorder leaves the stack, wherever it stands in it
+
+A failure of ours must not reach the training loop: `_shielded` finds out whose error it is and, if it is ours, hands
+the operation's own result on and stops hearing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import re
+from collections.abc import Callable, Iterable
+from types import MethodType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from endoscope.capture.boundary import bound_names
+from endoscope.capture.functions import FunctionFacts, Role
+from endoscope.capture.leaves import named_leaves
+from endoscope.capture.patches import activate, deactivate
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.regions import version_of
+from endoscope.capture.trace import without_compiled_calls
+from endoscope.schema.ops import Kind
+
+if TYPE_CHECKING:
+    from endoscope.recording.losses import LossGradients
+
+_BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
+
+
+class Held(NamedTuple):
+    """One tensor that is to be measured."""
+
+    node: str  # "" where only the call says whose it is
+    role: str
+    kind: str
+    slot: int
+    call: int  # the module call that returned it, or -1
+    batch_dim: int | None = 0  # None: let the size of the batch tell
+
+
+class Holder:
+    """Stands where a trace has its keeper: decides what is held, at the end of each module."""
+
+    names_modules = False
+    idle = True  # the ear need not ask about single operations
+
+    def __init__(self, gradients: LossGradients, functions: Callable[[str], bool] | None) -> None:
+        self.recorder: StepRecorder
+        self.gradients = gradients
+        self.entries: list[Held] = []
+        self.functions: list[tuple[int, int]] = []  # node and slot of operations that may match a pattern
+        self.types: dict[str, bool] = {}
+        self._may_match = functions
+        if functions is not None:
+            self.idle = False
+
+    def place(self, _: int) -> str:
+        return "no"
+
+    def wants(self, node: int, slot: int, tensor: Tensor) -> bool:
+        source = self.recorder.sources.get(node)
+        if source is not None:
+            if source.kind is Kind.INPUT:
+                self.gradients.watch(slot, tensor)
+            return source.kind is Kind.INPUT
+        if self._may_match is None:
+            return False
+        type_ = self.recorder.nodes[node][0].type
+        if type_ not in self.types:
+            self.types[type_] = self._may_match(type_)
+        if self.types[type_]:
+            self.functions.append((node, slot))
+            self.gradients.watch(slot, tensor)
+        return self.types[type_]
+
+    def module_ended(self, call: int, out: Any) -> None:
+        if out.__class__ is Tensor:
+            self.hold("", "", "computed", out, call)
+            return
+        for path, leaf in named_leaves(out):
+            if isinstance(leaf, Tensor):
+                self.hold("", role_of(path), "computed", leaf, call)
+
+    def hold(
+        self, node: str, role: str, kind: str, tensor: Tensor, call: int = -1, batch_dim: int | None = None
+    ) -> int:
+        recorder = self.recorder
+        read = recorder.read(tensor)
+        if isinstance(read, int) and read >= 0:
+            slot = read
+            if slot not in recorder.kept:
+                recorder.kept[slot] = tensor
+                recorder.kept_versions[slot] = version_of(tensor)
+                self.gradients.watch(slot, tensor)
+        else:
+            slot = self._hold_patchwork(tensor)
+        self.entries.append(Held(node, role, kind, slot, call, batch_dim))
+        return slot
+
+    def _hold_patchwork(self, tensor: Tensor) -> int:
+        """Several operations wrote into parts of it: no single slot has its value, so it is copied now."""
+        recorder = self.recorder
+        slot = recorder.ids[id(tensor)]
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            copy = tensor.detach().clone()
+        new = len(recorder.objects)
+        recorder.objects.append(lambda: copy)
+        recorder.slot_node.append(recorder.slot_node[slot])
+        recorder.kept[new] = copy
+        self.gradients.watch(new, tensor)
+        return new
+
+    def settle(self, _: Any) -> None:
+        """A trace lets go of what was not asked for; here everything that is held is measured."""
+
+
+class StepRecorder(Recorder):
+    """Hears one training step: forward passes of the watched models, losses, `backward`."""
+
+    def __init__(
+        self,
+        models: Iterable[tuple[str, torch.nn.Module]],
+        gradients: LossGradients,
+        functions: Callable[[str], bool] | None,
+        failed: Callable[[str, BaseException], None],
+    ) -> None:
+        holder = Holder(gradients, functions)
+        super().__init__(full=False, keeper=holder)
+        holder.recorder = self
+        self.holder = holder
+        self.failed = failed
+        self.deaf = False
+        self.loss_names: dict[int, str] = {}  # id of a tensor that was tagged as a loss -> its name
+        self.roots: dict[int, str] = {}
+        for name, module in models:
+            self.calls.know(module, name)
+            self.roots[id(module)] = name
+            self.target = self.target or module
+        hear: Any = self.__torch_function__
+        self.__torch_function__ = MethodType(self._shielded(hear.__func__), self)  # type: ignore[method-assign]
+
+    def is_target(self, module: torch.nn.Module) -> bool:
+        return id(module) in self.roots
+
+    def learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
+        if func is Tensor.backward:
+            self.slow[func] = _BACKWARD
+            return None
+        return super().learn(func, simple, passing)
+
+    def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+        if facts is _BACKWARD:
+            name = self.loss_name(args[0])
+            with self.holder.gradients.named(name):
+                return func(*args, **kwargs)
+        return super().hear_slowly(func, facts, args, kwargs)
+
+    def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
+        if written:
+            self.holder.gradients.before_write(written)
+        super().before_call(written, facts, generator)
+
+    def loss_name(self, loss: Tensor) -> str:
+        """What the gradients of a loss are called; the loss itself is held under that name."""
+        gradients = self.holder.gradients
+        name = self.loss_names.get(id(loss))
+        if name is None:
+            name = gradients.current or gradients.default
+            with contextlib.suppress(Exception), torch._C.DisableTorchFunction():
+                self.holder.hold(name, "", "loss", loss)
+                self.loss_names[id(loss)] = name
+        return gradients.current or name
+
+    # ---- never into training ---------------------------------------------------------------------
+
+    def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
+        if self.deaf:
+            return -1
+        try:
+            first = not self.inside_target and self.is_target(module)
+            call = super().begin_module(module, args, kwargs)
+            if first:
+                self.hold_inputs(module, args, kwargs, call)
+            return call
+        except Exception as error:
+            self.give_up("a module call", error)
+            return -1
+
+    def hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any, call: int) -> None:
+        """Whatever is handed to a model, also if it was computed in this step."""
+        with torch._C.DisableTorchFunction():
+            for name, value in bound_names(module.forward, args, kwargs):
+                for path, leaf in named_leaves(value, name):
+                    if isinstance(leaf, Tensor) and not isinstance(leaf, torch.nn.Parameter):
+                        self.holder.hold("", role_of(path), "input", leaf, call)
+
+    def end_module(self, call: int, out: Any) -> None:
+        if call >= 0 and not self.deaf:
+            try:
+                super().end_module(call, out)
+            except Exception as error:
+                self.give_up("the result of a module", error)
+
+    def leave(self, call: int) -> None:
+        if call >= 0:
+            super().leave(call)
+
+    def give_up(self, where: str, error: BaseException) -> None:
+        self.deaf = True
+        self.failed(where, error)
+
+    def _shielded(self, hear: Callable[..., Any]) -> Callable[..., Any]:
+        def shielded(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if self.deaf:
+                return func(*args, **(kwargs or {}))
+            try:
+                return hear(mode, func, types, args, kwargs)
+            except Exception as error:
+                done, out = _outcome(error.__traceback__)
+                if done is None:
+                    raise
+                self.give_up(f"torch.{getattr(func, '__name__', func)}", error)
+                return out if done else func(*args, **(kwargs or {}))
+
+        return shielded
+
+
+def role_of(path: str) -> str:
+    """A path as people write it: `[0]` is 0, `['logits'][1]` is logits.1."""
+    return re.sub(r"\[(?:'([^']*)'|\"([^\"]*)\"|([^\]]*))\]", r".\1\2\3", path).lstrip(".")
+
+
+def _outcome(trace: TracebackType | None) -> tuple[bool | None, Any]:
+    """Whose error: None if the user's own operation raised; else whether it had run, and its result.
+
+    Our innermost frame tells: if it stands on the line that calls the operation, the operation raised.
+    """
+    ours: list[TracebackType] = []
+    while trace is not None:
+        if "endoscope" in trace.tb_frame.f_globals.get("__name__", ""):
+            ours.append(trace)
+        trace = trace.tb_next
+    last = ours[-1]
+    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
+    if any(call in line for call in ("func(*args", "original(", "call_inside(", "body(")):
+        return None, None
+    for entry in reversed(ours):
+        values = entry.tb_frame.f_locals
+        if "func" in values and "out" in values:
+            return True, values["out"]
+    return False, None
+
+
+class Listener:
+    """Puts a recorder on torch's stack of modes and takes it off again."""
+
+    def __init__(self, recorder: StepRecorder) -> None:
+        self.recorder = recorder
+        self.listening = False
+        self._compiled = contextlib.ExitStack()
+
+    def open(self) -> None:
+        activate(self.recorder)
+        self._compiled.enter_context(without_compiled_calls(self.recorder))
+        self.resume()
+
+    def resume(self) -> None:
+        if not self.listening:
+            _push_mode(self.recorder)
+            self.listening = True
+
+    def pause(self) -> None:
+        """Modes that others have put on top since stay where they are."""
+        if not self.listening:
+            return
+        self.listening = False
+        if self.recorder not in _get_current_function_mode_stack():
+            return  # somebody else's exit took it off
+        above = []
+        while (mode := _pop_mode()) is not self.recorder:
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+    def close(self) -> None:
+        self.pause()
+        self._compiled.close()
+        deactivate(self.recorder)
+
+
+def stack_is_empty() -> bool:
+    """Nobody's block is open that would take our mode off in the place of its own."""
+    return not any(type(mode).__name__ != "DeviceContext" for mode in _get_current_function_mode_stack())

@@ -1,0 +1,154 @@
+"""Gradients, kept apart by loss.
+
+A tensor hook sees the whole gradient of one backward pass, also where a tensor is used several times. It holds the
+gradient, which costs nothing but memory.
+
+On a parameter the hook runs before the gradient is added to `.grad`. If there is a `.grad` already, the incoming
+gradient is held there, too: so gradients of several losses stay apart exactly. If there is none, autograd hands the
+gradient over as the new `.grad` unless somebody else holds it, in which case it makes a copy. To spare that copy,
+`.grad` itself is *borrowed* once it is there, and copied only when something is about to write into it:
+
+    another backward pass    the hook sees that `.grad` is borrowed
+    clipping, unscaling, …   heard by the recorder, which calls `before_write`
+    the optimizer            `protect` copies from the first time on that an optimizer was seen to write into gradients
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from endoscope.capture.regions import storage_key, version_of
+
+
+class LossGradients:
+    """(slot or parameter, loss) -> what arrived there in this step. Parameters have negative slots."""
+
+    def __init__(self, default: str = "loss") -> None:
+        self.default = default
+        self.current: str | None = None  # the block `step.gradients(name)` around us
+        self._running: str | None = None  # the loss whose `backward()` was heard and is running
+        self.found: dict[tuple[int, str], list[Tensor]] = {}
+        self.losses: dict[str, None] = {}  # in order of appearance
+        self._borrowed: dict[int, tuple[tuple[int, str], int]] = {}  # slot -> place in `found`, version
+        self._expected: set[int] = set()  # parameters that are about to get a `.grad`
+        self._handles: list[Any] = []
+        self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
+
+    @contextlib.contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        before, self._running = self._running, name
+        try:
+            yield
+        finally:
+            self._running = before
+
+    @property
+    def name(self) -> str:
+        return self._running or self.current or self.default
+
+    # ---- hooks -----------------------------------------------------------------------------------
+
+    def watch(self, slot: int, tensor: Tensor) -> None:
+        if not tensor.requires_grad or not torch.is_grad_enabled():
+            return
+        with torch._C.DisableTorchFunction():
+            try:
+                self._handles.append(tensor.register_hook(partial(self._store, slot)))
+            except RuntimeError:  # autograd has given it up: a view whose base was overwritten
+                return
+
+    def watch_parameter(self, slot: int, parameter: Tensor) -> None:
+        if parameter.requires_grad:
+            self._handles.append(parameter.register_hook(partial(self._arrives, slot, parameter)))
+            self._handles.append(parameter.register_post_accumulate_grad_hook(partial(self._arrived, slot)))
+
+    def _store(self, slot: int, gradient: Tensor) -> None:
+        name = self.name
+        self.losses[name] = None
+        self.found.setdefault((slot, name), []).append(gradient)
+
+    def _arrives(self, slot: int, parameter: Tensor, gradient: Tensor) -> None:
+        if parameter.grad is None:
+            self._expected.add(slot)
+        else:
+            self._copy(slot)
+            self._store(slot, gradient)
+
+    def _arrived(self, slot: int, parameter: Tensor) -> None:
+        if slot in self._expected and parameter.grad is not None:
+            self._expected.discard(slot)
+            self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
+            self._store(slot, parameter.grad)
+            place = (slot, self.name)
+            if len(self.found[place]) == 1:
+                self._borrowed[slot] = (place, version_of(parameter.grad))
+            else:
+                with torch.no_grad():
+                    self.found[place][-1] = parameter.grad.detach().clone()
+
+    # ---- what was borrowed -----------------------------------------------------------------------
+
+    def _copy(self, slot: int) -> None:
+        borrowed = self._borrowed.pop(slot, None)
+        if borrowed is not None:
+            place, version = borrowed
+            gradient = self.found[place][0]
+            if version_of(gradient) != version:
+                del self.found[place]
+                self.lost.append(slot)
+                return
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                self.found[place][0] = gradient.detach().clone()
+
+    def before_write(self, written: Iterable[Tensor]) -> None:
+        """Somebody is about to overwrite these tensors."""
+        if self._borrowed:
+            keys = {storage_key(tensor) for tensor in written}
+            for slot, (place, _) in list(self._borrowed.items()):
+                if storage_key(self.found[place][0]) in keys:
+                    self._copy(slot)
+
+    def protect(self) -> None:
+        """Copy all that is borrowed: an optimizer that writes into gradients is about to run."""
+        for slot in list(self._borrowed):
+            self._copy(slot)
+
+    def check(self) -> bool:
+        """Whether what is borrowed is still what it was; what is not is dropped."""
+        before = len(self.lost)
+        for slot, (place, version) in list(self._borrowed.items()):
+            if version_of(self.found[place][0]) != version:
+                del self._borrowed[slot], self.found[place]
+                self.lost.append(slot)
+        return len(self.lost) == before
+
+    # ---- results ---------------------------------------------------------------------------------
+
+    def total(self, slot: int, name: str) -> Tensor | None:
+        found = self.found.get((slot, name))
+        if not found:
+            return None
+        if len(found) == 1:
+            return found[0].detach()
+        with torch.no_grad():
+            total = found[0].detach().clone()
+            for other in found[1:]:
+                total += other.detach()
+        return total
+
+    def stop(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def let_go(self) -> None:
+        self.stop()
+        self._borrowed.clear()
+        self.found.clear()

@@ -1,0 +1,99 @@
+"""Raw values of chosen samples, within limits per tensor, step and trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from endoscope.errors import BadArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How much is kept raw."""
+
+    samples: int = 4  # of every recorded step
+    tensor_bytes: int = 8 * 2**20  # largest piece of one tensor
+    parameter_bytes: int = 64 * 2**10  # largest parameter, gradient or update of one that is kept whole
+    step_bytes: int = 128 * 2**20
+    trial_bytes: int = 8 * 2**30
+
+    @classmethod
+    def of(cls, value: Any) -> Keep:
+        names = [field.name for field in fields(cls)]
+        if isinstance(value, Keep):
+            return value
+        if isinstance(value, dict) and set(value) <= set(names):
+            kept = cls(**value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            kept = cls(samples=value)
+        else:
+            raise BadArgument(
+                f"keep={value!r} does not say how much to keep raw. Use a number of samples such as keep=5, 0 for "
+                f"none, or a dict with some of {', '.join(names)}."
+            )
+        for name in names:
+            number = getattr(kept, name)
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+                raise BadArgument(f"keep: {name}={number!r} must be a whole number, 0 or more.")
+        return kept
+
+
+class RawCollector:
+    """Gathers the raw values of one step and says what did not fit."""
+
+    def __init__(self, keep: Keep, spent: int, samples: Sequence[int]) -> None:
+        self._keep = keep
+        self._spent = spent  # by earlier steps of the trial
+        self._samples = list(samples)
+        self.bytes = 0
+        self.found: list[tuple[int, np.ndarray[Any, Any], list[int] | None]] = []  # row, values, samples
+        self.left_out: list[tuple[int, str]] = []  # row, why
+
+    def add(self, row: int, tensor: Tensor, batch_dim: int | None) -> None:
+        keep = self._keep
+        if keep.samples == 0:
+            return
+        if batch_dim is None:
+            limit, samples, size = keep.parameter_bytes, None, tensor.numel() * tensor.element_size()
+        else:
+            samples = [s for s in self._samples if s < tensor.shape[batch_dim]]
+            per_sample = tensor.numel() // max(tensor.shape[batch_dim], 1) * tensor.element_size()
+            limit, size = keep.tensor_bytes, per_sample * len(samples)
+            if not samples:
+                return
+        reason = self._too_much(size, limit)
+        if reason:
+            self.left_out.append((row, reason))
+            return
+        self.bytes += size
+        if batch_dim is not None:
+            tensor = tensor.index_select(batch_dim, torch.tensor(samples, device=tensor.device)).movedim(batch_dim, 0)
+        self.found.append((row, to_numpy(tensor), samples))
+
+    def _too_much(self, size: int, limit: int) -> str:
+        if size > limit:
+            return f"{size:,} bytes are above the limit of {limit:,} for one tensor"
+        if self.bytes + size > self._keep.step_bytes:
+            return f"the step's limit of {self._keep.step_bytes:,} raw bytes is reached"
+        if self._spent + self.bytes + size > self._keep.trial_bytes:
+            return f"the trial's limit of {self._keep.trial_bytes:,} raw bytes is reached"
+        return ""
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """A copy outside torch; types that numpy lacks travel as whole numbers of their size."""
+    tensor = tensor.detach()
+    if tensor.is_complex() or tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    tensor = tensor.cpu().contiguous()
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.view(torch.uint16)
+    elif tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
+        tensor = tensor.view(torch.uint8)
+    return tensor.numpy().copy()

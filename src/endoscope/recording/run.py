@@ -1,0 +1,355 @@
+"""`endoscope.Run`: records a training run.
+
+    run.watch(model, optimizer)
+    model(x) ─► _before_forward ─► begin: the schedule and the budget say whether the step is captured
+    optimizer.step() ─► _before_update, _after_update ─► finish: kept or not ─► measured ─► writer thread
+
+A step that is not captured touches nothing but a few counters.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from endoscope.errors import BadArgument
+from endoscope.recording.budget import Budget
+from endoscope.recording.capture import Capture
+from endoscope.recording.finishing import Finisher
+from endoscope.recording.modules import module_tree
+from endoscope.recording.raw import Keep
+from endoscope.recording.schedule import Schedule
+from endoscope.recording.selection import Selection
+from endoscope.recording.shield import Shield
+from endoscope.recording.step import Step, plain_number
+from endoscope.recording.watch import Watch, make_watch
+from endoscope.recording.worker import Worker
+from endoscope.schema.recording import GapRecord
+from endoscope.store.writer import TrialWriter
+
+PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
+
+
+class Run:
+    """One recorded trial; see `docs/reference/recording.md`."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        trial: str = "trial",
+        when: Any = None,
+        budget: float | None = None,
+        keep: Any = 4,
+        max_bytes: int | None = None,
+        strict: bool = False,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.strict = strict
+        self._keep = Keep.of(keep)
+        self._budget = None if budget is None else Budget(budget)
+        self._schedule = Schedule(when, self._budget)
+        self.shield = Shield(strict, self._gap)
+        self._writer = TrialWriter.create(root, trial, config=dict(config or {}), max_bytes=max_bytes)
+        self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
+        self._finisher = Finisher(self._writer, self._worker, self._keep, self.shield)
+        self._watches: list[Watch] = []
+        self._selection = Selection(())
+        self._scratch: dict[int, torch.Tensor] = {}
+        self._open: Step | None = None
+        self._next = 0
+        self._last = -1  # number of the last step
+        self._in_update = False
+        self._gradients_are_written = False  # by an optimizer, while it steps
+        self._clock = time.perf_counter()  # when the previous step ended
+        self._written = 0.0  # seconds of the writer thread that are accounted for
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self.closed = False
+        atexit.register(_close_quietly, weakref.ref(self))
+
+    @property
+    def path(self) -> str:
+        """Folder of the trial; its name ends in -2, -3, … if the wanted one existed."""
+        return str(self._writer.path)
+
+    @property
+    def trial(self) -> str:
+        return self._writer.name
+
+    # ---- what the user says ----------------------------------------------------------------------
+
+    def watch(
+        self,
+        model: torch.nn.Module,
+        optimizer: Any = None,
+        what: Any = None,
+        *,
+        name: str | None = None,
+        batch_dim: int | None = 0,
+    ) -> torch.nn.Module:
+        """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`."""
+        if self.closed:
+            raise BadArgument("This run is closed. Make a new endoscope.Run and watch the model with that.")
+        if any(watch.outer is model for watch in self._watches):
+            raise BadArgument("This model is being watched already; one call of run.watch(model) is enough.")
+        watch = make_watch(model, optimizer, what, name, batch_dim, [w.name for w in self._watches])
+        watch.hook(self._before_forward, self._after_forward)
+        watch.hook_optimizers(self._before_update, self._after_update)
+        self._watches.append(watch)
+        self._selection = Selection(self._watches)
+        tree = module_tree(self._watches)
+        self._worker.put(lambda: self._writer.write_modules(tree))
+        return model
+
+    def step(self, n: int | None = None, type: str | None = None) -> Step:
+        """`with run.step() as step:` around one training step, for types, tags, losses and late decisions."""
+        return Step(self, self._next if n is None else int(n), type, explicit=True)
+
+    def metric(self, name: str, value: Any) -> None:
+        """A number of the current step, or of the step that has just ended."""
+        with self.shield(f"metric {name!r}"):
+            if self._open is not None:
+                self._open.metrics[str(name)] = plain_number(value)
+            else:
+                self._finisher.metrics(max(self._last, 0), "", {str(name): plain_number(value)})
+
+    def note(self, text: str) -> None:
+        """A line of text at the current step."""
+        with self.shield("note"):
+            number = self._open.number if self._open is not None else self._last
+            now, line = time.time(), str(text)
+            self._worker.put(lambda: self._writer.write_note(number, now, line), len(line))
+
+    def config(self, **settings: Any) -> None:
+        """Add to the configuration of the trial."""
+        with self.shield("config"):
+            self._worker.put(lambda: self._writer.update_config(settings))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything recorded so far is written."""
+        self._worker.drain(timeout)
+
+    def close(self) -> None:
+        """End the trial. What was recorded is complete without it."""
+        if self.closed or os.getpid() != self._pid:
+            return
+        with self._lock:
+            if self._open is not None:
+                with self.shield("the last step"):
+                    self._finish(self._open)
+            self.closed = True
+        for watch in self._watches:
+            watch.unhook()
+        self._scratch.clear()
+        report = self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
+        self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
+        self._worker.put(self._writer.close)
+        self._worker.stop()
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.trial!r}: step {self._last}{', closed' if self.closed else ''}>"
+
+    # ---- the life of a step ----------------------------------------------------------------------
+
+    def _enter(self, step: Step) -> None:
+        with self.shield("the beginning of a step"):
+            if self._open is not None:
+                if self._open.explicit:
+                    raise BadArgument(
+                        f"run.step() was entered while step {self._open.number} is still open; steps do not nest. "
+                        "The inner one is not recorded."
+                    )
+                self._finish(self._open)
+            self._begin(step)
+
+    def _leave(self, step: Step, error: BaseException | None) -> None:
+        if self._open is not step:
+            return
+        if error is not None:
+            step.failed = True
+            step.settings["exception"] = f"{type(error).__name__}: {error}"
+        with self.shield("the end of a step"):
+            self._finish(step)
+
+    def _begin(self, step: Step) -> None:
+        started = time.perf_counter()
+        self._open = step
+        self._next = step.number + 1
+        if self.closed:
+            return
+        if not self._schedule.begin(step.number, step.type).capture:
+            return
+        if not self._has_room(step):
+            self._schedule.could_not_capture()
+            return
+        capture = Capture(self._watches, self._selection, self._scratch, self.shield.report)
+        try:
+            capture.begin()
+        except BaseException:
+            self._schedule.could_not_capture()
+            capture.end()
+            raise
+        step.capture = capture
+        capture.seconds += time.perf_counter() - started
+
+    def _has_room(self, step: Step) -> bool:
+        if self._worker.has_room():
+            return True
+        self.shield.say("queue", "Endoscope: the disk is slower than the recording, so steps are left out.")
+        self._gap("queue", f"step {step.number} was left out: the queue to the writer was full")
+        return False
+
+    def _finish(self, step: Step) -> None:
+        """Decide, measure, hand over; whatever happens, let go of everything."""
+        self._open, self._last = None, step.number
+        capture, step.capture = step.capture, None
+        started, kept = time.perf_counter(), False
+        try:
+            if capture is not None:
+                capture.end()
+            decision = self._schedule.finish(
+                type=step.type,
+                keep=step.keep,
+                metrics=step.metrics,
+                nonfinite=False if capture is None else capture.nonfinite,
+            )
+            kept = capture is not None and decision.keep
+            if capture is not None and decision.keep:
+                self._finisher.record(step, capture, decision, started)
+            else:
+                if decision.why:
+                    self._gap("", f"step {step.number} was to be recorded: {decision.why}")
+                if step.metrics:
+                    self._finisher.metrics(step.number, decision.type, step.metrics)
+        finally:
+            if capture is not None:
+                capture.let_go()
+            self._account(step, capture, kept, started)
+        for problem in self._schedule.take_problems():
+            self.shield.say(problem, f"Endoscope: {problem}")
+            self._gap("when", problem)
+
+    def _account(self, step: Step, capture: Capture | None, kept: bool, started: float) -> None:
+        if self._budget is None:
+            return
+        now, own = time.perf_counter(), 0.0
+        if capture is not None:
+            own = capture.cost() + now - started
+            written = 0.0
+            if kept:  # what the writer thread took for the recorded step before this one
+                written, self._written = self._worker.seconds - self._written, self._worker.seconds
+            self._budget.spent(own + written, step.type or "", kept=kept)
+        self._budget.trained(now - self._clock - own)
+        self._clock = now
+
+    def _decides_late(self, about_keeping: bool) -> None:
+        if about_keeping:
+            self._schedule.expect_late_decisions()
+
+    # ---- hooks -----------------------------------------------------------------------------------
+
+    def _foreign(self) -> bool:
+        """Another thread than that of the open step, or a forked process."""
+        step = self._open
+        if os.getpid() != self._pid or self.closed:
+            return True
+        return step is not None and step.capture is not None and step.capture.thread != threading.get_ident()
+
+    def _before_forward(self, module: Any, args: Any, kwargs: Any) -> None:
+        with self.shield("the beginning of a forward pass"):
+            if self._foreign():
+                return
+            step = self._open
+            if step is not None and not step.explicit and self._is_over(step):
+                self._finish(step)
+                step = None
+            if step is None:
+                if not module.training or not torch.is_grad_enabled() or torch._C._current_graph_task_id() != -1:
+                    return  # an evaluation
+                step = Step(self, self._next, None, explicit=False)
+                self._begin(step)
+                if step.capture is not None:
+                    inner = getattr(module, "_orig_mod", module)
+                    step.capture.enter_model(inner, args, kwargs)
+                    if self._in_update:  # an optimizer with a closure: its forward passes are inside its step
+                        step.capture.copy_all()
+            elif step.capture is not None:
+                step.capture.listener.resume()
+            step.forwards += 1
+
+    def _after_forward(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
+        with self.shield("the end of a forward pass"):
+            step = self._open
+            if step is None or step.capture is None or self._foreign():
+                return
+            step.capture.leave_model(getattr(module, "_orig_mod", module), out)
+            if not step.explicit and step.capture.only_in_forward:
+                step.capture.listener.pause()
+
+    def _is_over(self, step: Step) -> bool:
+        """A step without `optimizer.step()`: skipped by a gradient scaler, broken off, or no training at all."""
+        if step.capture is None:
+            return False
+        return step.capture.was_dropped(step.forwards, PASSES_WITHOUT_BACKWARD)
+
+    def _before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        with self.shield("the beginning of an update"):
+            if self._foreign() or not any(watch.moved_by(optimizer) for watch in self._watches):
+                return
+            self._in_update = True
+            step = self._open
+            if step is not None and step.capture is not None:
+                step.capture.listener.pause()
+                if step.keep is not False:
+                    started = time.perf_counter()
+                    step.capture.parameters.copy(optimizer)
+                    if self._gradients_are_written:
+                        step.capture.gradients.protect()
+                    step.capture.seconds += time.perf_counter() - started
+
+    def _after_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        with self.shield("the end of a step"):
+            if self._foreign() or not any(watch.moved_by(optimizer) for watch in self._watches):
+                return
+            self._in_update = False
+            step = self._open
+            if step is None:
+                return
+            if step.capture is not None and not step.capture.gradients.check():
+                self._gradients_are_written = True
+            if not step.explicit:
+                self._finish(step)
+            elif step.capture is not None:
+                step.capture.listener.resume()
+
+    # ---- failures --------------------------------------------------------------------------------
+
+    def _gap(self, where: str, reason: str) -> None:
+        number, now = self._open.number if self._open is not None else self._last, time.time()
+        self._worker.put(lambda: self._writer.write_gap(number, now, GapRecord(where, "", reason)))
+
+    def _writing_failed(self, where: str, error: BaseException) -> None:
+        self.shield.say("writing", f"Endoscope: {where} to {self.path} failed: {error} Training goes on.")
+        self._finisher.writing_failed(error)
+
+
+def _close_quietly(reference: weakref.ref[Run]) -> None:
+    run = reference()
+    if run is not None:
+        run.close()

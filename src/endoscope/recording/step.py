@@ -1,0 +1,138 @@
+"""`with run.step() as step:` what the user can say about a training step while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from endoscope.errors import BadArgument
+
+if TYPE_CHECKING:
+    from endoscope.recording.capture import Capture
+    from endoscope.recording.run import Run
+
+KINDS = ("input", "target", "loss", "computed")
+_NOT_SAID: Any = object()
+
+
+class Step:
+    """One training step. Where nothing is captured every method returns at once."""
+
+    def __init__(self, run: Run, number: int, type_: str | None, explicit: bool) -> None:
+        self._run = run
+        self.number = number
+        self.type = type_
+        self.explicit = explicit
+        self.capture: Capture | None = None
+        self.metrics: dict[str, Any] = {}
+        self.settings: dict[str, Any] = {}
+        self.keep: bool | None = None  # what the user decided
+        self.samples: list[int] | None = None
+        self.categories: list[str] | None = None
+        self.why = ""
+        self.began = time.perf_counter()
+        self.forwards = 0
+        self.failed = False
+
+    @property
+    def recording(self) -> bool:
+        """Whether values are held, so that this step may be recorded."""
+        return self.capture is not None
+
+    # ---- what the user says ----------------------------------------------------------------------
+
+    def tag(
+        self, name: str, tensor: Any, *, role: str | None = None, kind: str | None = None, batch_dim: int | None = 0
+    ) -> Any:
+        """Record `tensor` as (one role of) the node `name`; returns the tensor."""
+        with self._run.shield(f"tag {name!r}"):
+            if kind is not None and kind not in KINDS:
+                raise BadArgument(f"step.tag({name!r}, kind={kind!r}): a kind is one of {', '.join(KINDS)}.")
+            if not isinstance(tensor, torch.Tensor):
+                raise BadArgument(f"step.tag({name!r}, …) needs a tensor, not {type(tensor).__name__}.")
+            if self.capture is not None:
+                self.capture.tag(str(name), "" if role is None else str(role), kind or "computed", tensor, batch_dim)
+        return tensor
+
+    def link(self, a: Any, b: Any) -> None:
+        """State that `b` depends on `a`: tensors, or names of nodes."""
+        if self.capture is not None:
+            with self._run.shield("link"):
+                self.capture.link(a, b)
+
+    @contextlib.contextmanager
+    def gradients(self, loss: str) -> Iterator[None]:
+        """What `backward()` computes in this block are the gradients of `loss`."""
+        if self.capture is None:
+            yield
+            return
+        gradients = self.capture.gradients
+        before, gradients.current = gradients.current, str(loss)
+        try:
+            yield
+        finally:
+            gradients.current = before
+
+    def metric(self, name: str, value: Any) -> None:
+        """A number of this step, kept whether the step is recorded or not. Of a tensor per sample the mean is kept."""
+        with self._run.shield(f"metric {name!r}"):
+            self.metrics[str(name)] = plain_number(value)
+
+    def config(self, **settings: Any) -> None:
+        """Facts about this step, such as the learning rate."""
+        self.settings.update(settings)
+
+    def decide(
+        self,
+        *,
+        type: str | None = None,
+        keep: Any = _NOT_SAID,
+        samples: Sequence[int] | None = None,
+        categories: Sequence[Any] | None = None,
+    ) -> None:
+        """Say, any time before the step ends, what it was and whether it is kept, and which samples of it."""
+        with self._run.shield("decide"), torch._C.DisableTorchFunction():
+            if type is not None:
+                self.type = str(type)
+            if keep is not _NOT_SAID:
+                self.keep = None if keep is None else bool(keep)
+            if samples is not None:
+                self.samples = [int(s) for s in _listed(samples)]
+            if categories is not None:
+                self.categories = [str(c) for c in _listed(categories)]
+            self._run._decides_late(type is not None or keep is not _NOT_SAID)
+
+    # ---- as a block ------------------------------------------------------------------------------
+
+    def __enter__(self) -> Step:
+        self._run._enter(self)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._run._leave(self, error)
+
+    def __repr__(self) -> str:
+        state = "recording" if self.capture is not None else "not recorded"
+        return f"<Step {self.number}{f' of type {self.type!r}' if self.type else ''}: {state}>"
+
+
+def _listed(values: Any) -> Any:
+    return values.tolist() if hasattr(values, "tolist") else values
+
+
+def plain_number(value: Any) -> Any:
+    """A float; a tensor or array with several elements as a numpy array, one element per sample."""
+    if isinstance(value, torch.Tensor):
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            value = value.detach()
+            if value.numel() == 1:
+                return float(value.item())
+            return value.to(torch.float64).cpu().numpy().copy()
+    if hasattr(value, "shape") and getattr(value, "size", 1) != 1:
+        return value.astype("float64")
+    return float(value)

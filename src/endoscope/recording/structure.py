@@ -1,0 +1,142 @@
+"""The dependency graph of a recorded step: the graph of its operations, contracted to the recorded tensors.
+
+    recorder's nodes ─► links between operations ─► analysis.contract ─► edges between items ─► plain dict + hash
+
+Steps of equal structure share one graph: `Structures` recognises them by what was heard, without building anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from endoscope.analysis.contract import contract_links
+from endoscope.capture.records import slots_of
+from endoscope.capture.source import source_line
+from endoscope.recording.hearing import StepRecorder
+from endoscope.schema.graph import Use
+
+
+class Item(NamedTuple):
+    """One recorded tensor of a step."""
+
+    node: str
+    role: str
+    pass_: int
+    kind: str
+    slot: int  # where its value is held
+    module: str  # address of the module it belongs to
+    source: str  # file:line
+    batch_dim: int | None
+
+
+class Structure(NamedTuple):
+    """What all steps of one structure share."""
+
+    items: list[Item]
+    graph: dict[str, Any]
+    held: Any  # code objects whose identity is part of the key: they must live as long as it does
+
+
+#: An edge that the user stated: between positions in the list of items.
+Links = Iterable[tuple[int, int]]
+MOST_STRUCTURES = 256
+
+
+class Structures:
+    """Remembers the graphs of earlier steps."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Structure] = {}
+
+    def of(self, recorder: StepRecorder, key: Any, build: Callable[[], tuple[list[Item], dict[str, Any]]]) -> Structure:
+        signature = (_signature(recorder), key)
+        known = self._known.get(signature)
+        if known is None:
+            if len(self._known) >= MOST_STRUCTURES:  # a model that never does the same twice
+                self._known.pop(next(iter(self._known)))
+            known = self._known[signature] = Structure(*build(), [n[10] for n in recorder.nodes])
+        return known
+
+
+def _signature(recorder: StepRecorder) -> Any:
+    return tuple([(n[0].type, tuple(n[4]), n[5], id(n[10]), n[11], n[12]) for n in recorder.nodes]), tuple(
+        [(c.module if c.is_function else id(c.module), c.parent) for c in recorder.calls.entries]
+    )
+
+
+def place_of(recorder: StepRecorder, slot: int) -> str:
+    """file:line of the operation that made a tensor."""
+    node = recorder.nodes[recorder.slot_node[slot]]
+    line = source_line(node[10], node[11])
+    return "" if line is None else f"{line.file}:{line.line}"
+
+
+def build_graph(recorder: StepRecorder, items: list[Item], stated: Links) -> dict[str, Any]:
+    edges = {**_edges(recorder, items), **{(a, b): [""] for a, b in stated if a != b}}
+    nodes = [_describe(recorder, item) for item in items]
+    listed = [[a, b, uses] for (a, b), uses in sorted(edges.items())]
+    return {"hash": graph_hash(items, edges), "nodes": nodes, "edges": listed}
+
+
+def graph_hash(items: list[Item], edges: Iterable[tuple[int, int]]) -> str:
+    """Equal where the simplified graphs are: names, roles, passes, kinds and edges count; shapes and lines do not."""
+    names = [json.dumps([i.node, i.role, i.pass_, i.kind]) for i in items]
+    text = "\n".join([*sorted(names), "", *sorted(f"{names[a]}>{names[b]}" for a, b in edges)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _describe(recorder: StepRecorder, item: Item) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "node": item.node, "role": item.role, "pass": item.pass_, "kind": item.kind,
+        "module": item.module, "source": item.source,
+    }  # fmt: skip
+    if item.slot >= 0:
+        node = recorder.nodes[recorder.slot_node[item.slot]]
+        described["type"] = node[0].type
+        described["modules"] = list(recorder.calls.path(node[12]))
+        tensor = recorder.kept.get(item.slot)
+        described["shape"] = list(tensor.shape) if tensor is not None else None
+    return described
+
+
+def _edges(recorder: StepRecorder, items: list[Item]) -> dict[tuple[int, int], list[str]]:
+    by_slot: dict[int, list[int]] = {}  # items on one tensor, in the order in which they were named
+    for position, item in enumerate(items):
+        if item.slot >= 0:
+            by_slot.setdefault(item.slot, []).append(position)
+    edges: dict[tuple[int, int], list[str]] = {}
+    for positions in by_slot.values():
+        for inner, outer in itertools.pairwise(positions):
+            edges[inner, outer] = ["0"]
+    slots_of_op: dict[int, list[int]] = {}
+    for slot in by_slot:
+        slots_of_op.setdefault(recorder.slot_node[slot], []).append(slot)
+    chosen = sorted(slots_of_op)
+    for number, parents in enumerate(contract_links(_links(recorder), chosen)):
+        targets = [by_slot[slot][0] for slot in slots_of_op[chosen[number]]]
+        for parent, uses in parents:
+            for argument, slot in uses:
+                # A tensor that an operation overwrote in part was read under another slot of the same operation.
+                sources = by_slot.get(slot) or [by_slot[s][-1] for s in slots_of_op[chosen[parent]]]
+                for target in targets:
+                    known = edges.setdefault((sources[-1], target), [])
+                    if argument not in known:
+                        known.append(argument)
+    return {edge: uses for edge, uses in edges.items() if edge[0] != edge[1]}
+
+
+def _links(recorder: StepRecorder) -> list[list[tuple[int, tuple[Use, ...]]]]:
+    """Per node: its parents, each with the argument that takes it and the slot that is read."""
+    links: list[list[tuple[int, tuple[Use, ...]]]] = []
+    for number, node in enumerate(recorder.nodes):
+        above: dict[int, list[Use]] = {}
+        reads = [*node[4], *recorder.hidden_reads.get(number, ())]
+        for argument, read in enumerate(reads):
+            for slot in slots_of(read):
+                above.setdefault(recorder.slot_node[slot], []).append((str(argument), slot))
+        links.append([(parent, tuple(uses)) for parent, uses in above.items() if parent != number])
+    return links

@@ -1,0 +1,85 @@
+"""What is known about a step, and what is decided about it: the words that policies and the schedule share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from endoscope.errors import EndoscopeError
+
+
+class NotKnownYet(EndoscopeError):
+    """A policy asked, while the step begins, for something that only its end can tell.
+
+    The schedule takes it as a wish: it asks that policy at the end of each step from then on.
+    """
+
+
+class StepInfo:
+    """What a policy is asked about: one step, and what is known of the earlier steps of its type."""
+
+    __slots__ = ("_metrics", "_nonfinite", "last_recorded", "number", "recorded", "seen", "type", "unrecorded")
+
+    def __init__(
+        self,
+        number: int,  # the step's number, as the training loop counts
+        type: str = "",  # of the step; "" where the training loop tells no types apart
+        seen: int = 0,  # steps of this type before this one
+        recorded: int = 0,  # how many of those were recorded
+        last_recorded: int | None = None,  # number of the last one that was recorded
+        unrecorded: int | None = None,  # steps of this type since then; all of them if none was recorded
+        metrics: Mapping[str, Any] | None = None,  # name -> number or one number a sample; None: not known yet
+        nonfinite: bool | Callable[[], bool] | None = None,  # None: not known yet
+    ) -> None:
+        self.number = number
+        self.type = type
+        self.seen = seen
+        self.recorded = recorded
+        self.last_recorded = last_recorded
+        self.unrecorded = seen if unrecorded is None else unrecorded
+        self._metrics = metrics
+        self._nonfinite = nonfinite
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Metrics of this step: name to number, or to one number for each sample."""
+        if self._metrics is None:
+            raise NotKnownYet("The metrics of a step are known when it ends; this one is just beginning.")
+        return self._metrics
+
+    @property
+    def nonfinite(self) -> bool:
+        """Whether a NaN or an infinity was seen in this step."""
+        if self._nonfinite is None:
+            raise NotKnownYet("Whether values are finite is known when the step ends; this one is just beginning.")
+        if not isinstance(self._nonfinite, bool):
+            self._nonfinite = bool(self._nonfinite())  # looking through the values takes time, so only once
+        return self._nonfinite
+
+    def __repr__(self) -> str:
+        known = f"number={self.number}, type={self.type!r}, seen={self.seen}, recorded={self.recorded}"
+        return f"StepInfo({known}, last_recorded={self.last_recorded}, unrecorded={self.unrecorded})"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer of a policy that says more than yes or no; also what the schedule makes of all answers."""
+
+    keep: bool  # record the step
+    samples: Sequence[int] = ()  # worth keeping raw, the most important first, if the step is recorded
+    why: str = ""  # one line for whoever reads the recording
+    type: str = ""  # under which the step was counted; policies leave it empty
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do while a step runs, as decided at its beginning."""
+
+    capture: bool  # hold on to values
+    decided: bool  # True: they are recorded unless the user objects; False: the end of the step tells
+
+
+#: What a policy may return; anything else counts by its truth value.
+Answer = bool | Decision
+Policy = Callable[[StepInfo], Answer]

@@ -1,0 +1,148 @@
+"""A watched model: its names, its parameters, and the hooks that tell when a step begins and ends.
+
+    model(x)          ─► before_forward ─► the first one begins a step
+    optimizer.step()  ─► before_update ─► parameters are copied   ─► after_update ─► the step ends
+
+Hooks are the only thing left on the user's objects between steps. Copies and pickles of the model do not carry them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from endoscope.analysis.patterns import parse
+from endoscope.errors import BadArgument
+
+Hook = Callable[..., None]
+
+
+def do_nothing(*_: Any, **__: Any) -> None:
+    """What a copy of a watched model has in the place of our hooks."""
+
+
+class OwnHook:
+    """A hook that stays behind when its model is copied or pickled, and that compilers leave alone."""
+
+    _torchdynamo_disable = True
+
+    def __init__(self, call: Hook) -> None:
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        self._call(*args, **kwargs)
+
+    def __deepcopy__(self, _: Any) -> Hook:
+        return do_nothing
+
+    def __reduce__(self) -> Any:
+        return _make_nothing, ()
+
+
+def _make_nothing() -> Hook:
+    return do_nothing
+
+
+class Watch:
+    """One model with its optimizers."""
+
+    def __init__(self, model: Any, optimizers: list[Any], name: str, what: Any, batch_dim: int | None) -> None:
+        self.outer = model  # what the user calls; `torch.compile` wraps the model in another module
+        self.module: torch.nn.Module = getattr(model, "_orig_mod", model)
+        self.name = name
+        self.batch_dim = batch_dim
+        self.patterns = None if what is None else [parse(text) for text in what if text != "default"]
+        self.default = what is None or "default" in what
+        self._optimizers = [weakref.ref(o) for o in optimizers]
+        self._others: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._handles: list[Any] = []
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.name}." if self.name else ""
+
+    def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
+        return [(self.prefix + name, p) for name, p in self.module.named_parameters() if _is_there(p)]
+
+    def buffers(self) -> list[tuple[str, torch.Tensor]]:
+        return [(self.prefix + name, b) for name, b in self.module.named_buffers() if _is_there(b)]
+
+    def moved_by(self, optimizer: Any) -> bool:
+        """Whether `optimizer` trains this model."""
+        if self._optimizers:
+            return any(reference() is optimizer for reference in self._optimizers)
+        known = self._others.get(optimizer)
+        if known is None:
+            own = {id(p) for p in self.module.parameters()}
+            known = any(id(p) in own for group in optimizer.param_groups for p in group["params"])
+            self._others[optimizer] = known
+        return known
+
+    def hook(self, before: Hook, after: Hook) -> None:
+        self._handles.append(self.outer.register_forward_pre_hook(OwnHook(before), with_kwargs=True))
+        self._handles.append(self.outer.register_forward_hook(OwnHook(after), with_kwargs=True, always_call=True))
+
+    def hook_optimizers(self, before: Hook, after: Hook) -> None:
+        for reference in self._optimizers:
+            optimizer = reference()
+            if optimizer is not None:
+                self._handles.append(optimizer.register_step_pre_hook(OwnHook(before)))
+                self._handles.append(optimizer.register_step_post_hook(OwnHook(after)))
+        if not self._optimizers:  # whichever optimizer holds parameters of this model
+            self._handles.append(register_optimizer_step_pre_hook(before))
+            self._handles.append(register_optimizer_step_post_hook(after))
+
+    def unhook(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+
+def _is_there(tensor: Any) -> bool:
+    return tensor is not None and not torch.nn.parameter.is_lazy(tensor)
+
+
+def make_watch(
+    model: Any, optimizer: Any, what: Any, name: str | None, batch_dim: int | None, taken: list[str]
+) -> Watch:
+    """Check what the user passed."""
+    if isinstance(model, type):
+        raise BadArgument(f"run.watch got the class {model.__name__}. Pass the model itself: {model.__name__}(...).")
+    if not isinstance(model, torch.nn.Module):
+        raise BadArgument(
+            f"run.watch needs a torch.nn.Module, not {type(model).__name__}. To record tensors of plain functions, "
+            "use `with run.step() as step:` and `step.tag(name, tensor)`."
+        )
+    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [] if optimizer is None else [optimizer]
+    for entry in optimizers:
+        if not isinstance(entry, Optimizer):
+            raise BadArgument(
+                f"run.watch got {type(entry).__name__} as optimizer; it must be a torch.optim.Optimizer. "
+                "With any other kind, leave it out and put `with run.step():` around each training step."
+            )
+    if isinstance(what, str):
+        what = [what]
+    return Watch(model, optimizers, _free_name(name, model, taken), what, batch_dim)
+
+
+def _free_name(name: str | None, model: Any, taken: list[str]) -> str:
+    """The first model needs no name; another one is called after its class."""
+    if name is None:
+        name = "" if not taken else type(getattr(model, "_orig_mod", model)).__name__
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name or 'model'}-{number}"
+    return free
+
+
+def names(watches: Iterable[Watch]) -> list[tuple[str, torch.nn.Module]]:
+    return [(watch.name, watch.module) for watch in watches]

@@ -1,0 +1,289 @@
+"""`trace.rerun(edit=...)`: what the model would have computed with an edit, from kept values.
+
+    selectors ─► nodes ─► may the memory be exchanged? (severed.py)
+    every node from the first edited one on, in order:
+        a value left for Python? (departed.py)      it must still be what it was, or Python might have gone elsewhere
+        reads nothing that changed                  shared with the original trace
+        reads something that changed                called again (operands.py)
+        is edited                                   the edit is applied to its value
+    ─► a Trace that shares all the rest
+
+The model does not run. Everything is as in a full run with the same edits, bit for bit: arguments have the strides
+that they had and require a gradient where they did (`torch.matmul` looks at that), autograd, autocast and random
+numbers are set as they were.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from endoscope.capture.choosing import changes_in, chosen
+from endoscope.capture.edit import Applied, apply_all, new_like
+from endoscope.capture.functions import UNINITIALISED
+from endoscope.capture.leaves import named_leaves
+from endoscope.capture.patches import unheard
+from endoscope.capture.rebuild import rebuilt
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import Node, slots_of
+from endoscope.capture.regions import unwrapped, version_of
+from endoscope.capture.result import Trace
+from endoscope.capture.values import _Changed
+from endoscope.errors import BadArgument, CannotReplay, ValueChanged
+from endoscope.replay.departed import Departures
+from endoscope.replay.operands import MissingParent, compose, repeat, value_seen
+from endoscope.replay.severed import check_memory
+from endoscope.schema.ops import Kind
+
+INSTEAD = "Run the model with the edit: endoscope.trace(model, inputs, edit=...)."
+
+
+def rerun(trace: Trace, edit: Mapping[Any, Any]) -> Trace:
+    """The trace as it would be with an edit; only what lies downstream of it is computed, from kept values.
+
+    The values carry no autograd history. Where only the model itself could say what comes next, because a value
+    that changes has steered Python, or the size of a tensor depends on it, this raises and says so.
+    """
+    if not isinstance(trace, Trace):
+        raise BadArgument(f"rerun() needs a trace: endoscope.trace(model, x).rerun(edit=...), not {type(trace)}.")
+    changes = changes_in(edit)
+    if not trace.finished:
+        raise CannotReplay(f"The trace of {trace.name} did not finish, so there is no run to repeat.")
+    if not trace.recorder.full:
+        raise CannotReplay(
+            f"This trace of {trace.name} was taken with save={trace.recorder.save_text}, so the values from which the "
+            "edited part would be computed were not kept. Trace with save='all', or run the model with the edit: "
+            "endoscope.trace(model, inputs, edit=...)."
+        )
+    with unheard():
+        edits = {
+            node: [Applied(edit, trace.op_at(node).label) for _, edit in found]
+            for node, found in chosen(trace, changes).items()
+        }
+        check_memory(trace, list(edits), INSTEAD)
+        again = _Again(trace, edits)
+        again.walk()
+        found = again.result()
+    if trace.origin is not None:
+        target, args, kwargs, before = trace.origin()
+        found.origin = lambda: (target, args, kwargs, [*before, *changes])
+    return found
+
+
+class _Again:
+    """The values of one rerun, by slot; what did not change is looked up in the original trace."""
+
+    def __init__(self, trace: Trace, edits: dict[int, list[Applied]]) -> None:
+        self.trace = trace
+        self.recorder = trace.recorder
+        self.edits = edits
+        self.changed: dict[int, Tensor] = {}
+        self._wants_gradient: dict[int, bool] = {}  # of changed slots
+        self._laid_out: dict[int, Tensor] = {}
+        self._departures = Departures(trace)
+
+    def walk(self) -> None:
+        nodes, sources, edits, changed = self.recorder.nodes, self.recorder.sources, self.edits, self.changed
+        for node in range(min(edits, default=len(nodes)), len(nodes)):
+            if changed:
+                self._departures.check(node, changed, self, INSTEAD)
+            raw = nodes[node]
+            touched = changed and any(
+                read in changed if read.__class__ is int else any(slot in changed for slot in read) for read in raw[4]
+            )
+            if node in sources:
+                self._source(node, Node(*raw))
+            elif touched or node in edits:
+                self._operation(node, Node(*raw), bool(touched))
+        self._departures.check(len(nodes), changed, self, INSTEAD)
+
+    def _source(self, node: int, raw: Node) -> None:
+        if node in self.edits:
+            readers = self.trace.children[node]
+            grad = bool(self.recorder.nodes[readers[0]][14]) if readers else True
+            self._store(node, raw, self._edited(node, [self._flagged(raw.slot)], self.edits[node], grad))
+        elif self.recorder.sources[node].kind is Kind.OUTPUT and raw.reads and raw.reads[0] != raw.slot:
+            if any(slot in self.changed for slot in slots_of(raw.reads[0])):
+                like = self.recorder.objects[raw.slot]
+                self.changed[raw.slot] = self._seen(raw.reads[0], like).detach().clone()
+                self._wants_gradient[raw.slot] = False
+
+    def _operation(self, node: int, raw: Node, touched: bool) -> None:
+        if touched and raw.facts.type in UNINITIALISED and raw.facts.written is None:
+            touched = False  # only the shape of its argument is used
+        if touched:
+            results = self._repeated(node, raw)
+        elif node in self.edits:
+            results = [self._flagged(slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
+        else:
+            return
+        # Edits of an earlier rerun are in the kept value already, but not in one that was computed again.
+        before = self.recorder.edited.get(node, []) if touched else []
+        edits = [*before, *self.edits.get(node, [])]
+        if edits:
+            results[: raw.outputs] = self._edited(node, results[: raw.outputs], edits, raw.grad)
+        self._store(node, raw, results)
+
+    def _repeated(self, node: int, raw: Node) -> list[Tensor]:
+        if not raw.facts.replayable or node in self.recorder.hidden_reads:
+            raise CannotReplay(
+                f"{self.label(node)} ({raw.facts.name}) lies downstream of the edit and cannot be called again on "
+                f"values alone. {INSTEAD}"
+            )
+        try:
+            return repeat(self.recorder, node, raw, self._operand, copy=_copy, grad=raw.grad)
+        except MissingParent:
+            raise CannotReplay(
+                f"{self.label(node)} lies downstream of the edit and has an argument whose origin is not known. "
+                f"{INSTEAD}"
+            ) from None
+        except (CannotReplay, ValueChanged):
+            raise
+        except Exception as error:
+            error.add_note(f"raised when {self.label(node)} was called again with edited values ({INSTEAD})")
+            raise
+
+    def _edited(self, node: int, tensors: list[Tensor], edits: list[Applied], grad: bool) -> list[Tensor]:
+        if any(torch._C._functorch.is_functorch_wrapped_tensor(self.recorder.objects[s]) for s in self._slots(node)):
+            raise CannotReplay(
+                f"{self.label(node)} runs inside a function transform (vmap, grad), where tensors hide their batch. "
+                "Edit an operation outside."
+            )
+        with torch.set_grad_enabled(grad):
+            return apply_all(edits, tensors)
+
+    def _store(self, node: int, raw: Node, tensors: list[Tensor]) -> None:
+        slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
+        if len(tensors) != len(slots) and not (node in self.edits and len(tensors) == raw.outputs):
+            raise CannotReplay(
+                f"{self.label(node)} returned {len(slots)} tensors in the run, and {len(tensors)} when called again. "
+                f"{INSTEAD}"
+            )
+        for slot, tensor in zip(slots, tensors, strict=False):
+            before = unwrapped(self.recorder.objects[slot])
+            if not tensor.is_nested and (tensor.shape != before.shape or tensor.dtype != before.dtype):
+                raise CannotReplay(
+                    f"With the edit {self.label(node)} has the shape {tuple(tensor.shape)} instead of "
+                    f"{tuple(before.shape)}: its size depends on values, and what the model does with it cannot be "
+                    f"known from the trace. {INSTEAD}"
+                )
+            self._wants_gradient[slot] = tensor.requires_grad
+            self.changed[slot] = tensor.detach()
+
+    # ---- values ----------------------------------------------------------------------------------
+
+    def tensor(self, slot: int) -> Tensor:
+        """The value of a slot in this rerun; also asked by `compose`."""
+        found = self.changed.get(slot)
+        return self.original(slot) if found is None else found
+
+    def original(self, slot: int) -> Tensor:
+        """The value in the trace, in the layout that it had then: a copy may have lost it."""
+        if slot in self._laid_out:
+            return self._laid_out[slot]
+        try:
+            value = self.trace.values.tensor(slot).detach()
+        except _Changed:
+            raise ValueChanged(
+                f"The value of {self.label(self.recorder.slot_node[slot])}, which the rerun needs, was overwritten "
+                "after it was captured (an optimizer step changes parameters). Trace again, and call trace.freeze() "
+                "before anything changes."
+            ) from None
+        like = unwrapped(self.recorder.objects[slot])
+        if slot in self.recorder.kept and _is_plain(value) and _is_plain(like) and value.stride() != like.stride():
+            with torch.no_grad():
+                value = self._laid_out[slot] = new_like(like).copy_(value)
+        return value
+
+    def _flagged(self, slot: int) -> Tensor:
+        """The value, requiring a gradient if it did."""
+        value = self.tensor(slot).detach()
+        wants = self._wants_gradient.get(slot)
+        if wants is None:
+            meta = self.recorder.metas.get(slot)
+            wants = (meta if meta is not None else self.recorder.objects[slot]).requires_grad
+        return value.requires_grad_() if wants and (value.is_floating_point() or value.is_complex()) else value
+
+    def _operand(self, read: Any, tensor: Any) -> Tensor:
+        if read.__class__ is int and read >= 0:
+            return self._flagged(read)
+        value = self._seen(read, tensor)
+        wants = any(self._flagged(slot).requires_grad for slot in slots_of(read))
+        return value.requires_grad_() if wants and (value.is_floating_point() or value.is_complex()) else value
+
+    def _seen(self, read: Any, tensor: Any) -> Tensor:
+        if isinstance(read, tuple):
+            return compose(self, read, tensor, None)
+        return value_seen(self, read, tensor, None)
+
+    def label(self, node: int) -> str:
+        return self.trace.op_at(node).label
+
+    def _slots(self, node: int) -> range:
+        raw = self.recorder.nodes[node]
+        return range(raw[5], raw[5] + raw[6])
+
+    # ---- the new trace ---------------------------------------------------------------------------
+
+    def result(self) -> Trace:
+        """A trace that shares everything with the original but what changed."""
+        new = self.trace.with_values_of(self._new_recorder())
+        new.result = rebuilt(self.trace.result, self._exchanged_outputs())
+        return new
+
+    def _new_recorder(self) -> Recorder:
+        recorder = copy.copy(self.recorder)
+        for name in ("kept", "kept_versions", "metas", "fingerprints"):
+            setattr(recorder, name, dict(getattr(recorder, name)))
+        recorder.stale = recorder.stale - self.changed.keys()
+        recorder.gradients = None
+        recorder.edited = dict(recorder.edited)
+        for node, edits in self.edits.items():
+            recorder.edited[node] = [*recorder.edited.get(node, []), *edits]
+        for slot, tensor in self.changed.items():
+            recorder.kept[slot] = tensor
+            recorder.kept_versions[slot] = version_of(tensor)
+            recorder.fingerprints.pop(slot, None)
+        return recorder
+
+    def _exchanged_outputs(self) -> Any:
+        """Tensors of the old result -> those of the new one, found by the path that leads to them."""
+        by_path = {
+            source.name: self.recorder.nodes[node][5]
+            for node, source in self.recorder.sources.items()
+            if source.kind is Kind.OUTPUT
+        }
+        instead = {}
+        for path, tensor in _joined(self.trace.result):
+            slot = by_path.get(path)
+            if slot is not None and slot in self.changed:
+                instead[id(tensor)] = self.changed[slot]
+        return lambda tensor: instead.get(id(tensor), tensor)
+
+
+def _joined(result: Any) -> Iterator[tuple[str, Tensor]]:
+    """As the names of outputs are made: one for all places of a tensor."""
+    paths: dict[int, list[str]] = {}
+    tensors: dict[int, Tensor] = {}
+    for path, tensor in named_leaves(result):
+        if isinstance(tensor, Tensor):
+            paths.setdefault(id(tensor), []).append(path)
+            tensors[id(tensor)] = tensor
+    return ((", ".join(paths[identity]), tensor) for identity, tensor in tensors.items())
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """With the same strides, and not a leaf of autograd, which could not be written to."""
+    with torch.enable_grad():
+        made = tensor.clone()
+        if _is_plain(tensor) and made.stride() != tensor.stride():
+            made = new_like(tensor).copy_(tensor)
+    return made

@@ -1,0 +1,6 @@
+"""Numbers about tensors: of the whole, per sample, per unit, a histogram, quantiles, singular values."""
+
+from endoscope.stats.measure import measure, warm
+from endoscope.stats.request import Measured, Request, joined
+
+__all__ = ["Measured", "Request", "joined", "measure", "warm"]

@@ -1,0 +1,113 @@
+"""How a tensor lies in memory, and which of its numbers belong to which sample and unit.
+
+Statistics do not depend on the order in which a sample's numbers are read. So its dimensions are put into the
+order of memory and joined where they can be; most samples turn out to be one dense piece, whatever was
+transposed before. Only the units have to be brought back into the tensor's order, at the end.
+
+No torch in here: shapes and strides are integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from endoscope.schema.stats import UNIT_CAP
+from endoscope.stats.layout import COLUMNS, NO_UNITS, RUNS
+
+Dim = tuple[int, int]  # size, stride
+
+
+class Arrangement(NamedTuple):
+    """A tensor as samples, and a sample as dimensions in the order in which they are read."""
+
+    samples: int
+    sample_stride: int
+    sample_size: int
+    dims: tuple[Dim, ...]  # () for a dense sample
+    unit_kind: int
+    units: int
+    unit_shape: tuple[int, ...]
+    unit_order: tuple[int, ...]  # the unit's axes in the order they were read, () if that is their own order
+
+
+def batch_axis(shape: Sequence[int], batch_dim: int | None) -> int | None:
+    """The batch dimension as a number from 0 on; None if the tensor has no such dimension."""
+    if batch_dim is None or not -len(shape) <= batch_dim < len(shape):
+        return None
+    return batch_dim % len(shape)
+
+
+def unit_axes(shape: Sequence[int], batch: int | None) -> tuple[int, ...]:
+    """The axes that number the units: all but the batch, or the feature axis alone if those are too many."""
+    if batch is None or len(shape) < 2 or 0 in shape:
+        return ()
+    others = tuple(axis for axis in range(len(shape)) if axis != batch)
+    if math.prod(shape[axis] for axis in others) <= UNIT_CAP:
+        return others
+    feature = 1 if len(shape) >= 4 and batch == 0 else others[-1]
+    return (feature,) if shape[feature] <= UNIT_CAP else ()
+
+
+def contiguous(shape: Sequence[int], batch: int | None, want_units: bool) -> Arrangement:
+    """The arrangement of a contiguous tensor whose batch dimension, if any, is the first."""
+    samples = 1 if batch is None else shape[0]
+    size = math.prod(shape if batch is None else shape[1:])
+    axes = unit_axes(shape, batch) if want_units else ()
+    if not axes:
+        return Arrangement(samples, size, size, (), NO_UNITS, 0, (), ())
+    unit_shape = tuple([shape[axis] for axis in axes])
+    units = math.prod(unit_shape)
+    if len(axes) == len(shape) - 1 or axes[0] == len(shape) - 1:
+        return Arrangement(samples, size, size, (), COLUMNS, units, unit_shape, ())
+    return Arrangement(samples, size, size, (), RUNS, units, unit_shape, ())
+
+
+def strided(shape: Sequence[int], strides: Sequence[int], batch: int | None, want_units: bool) -> Arrangement:
+    """The arrangement of any tensor."""
+    samples, sample_stride = (1, 0) if batch is None else (shape[batch], strides[batch])
+    others = [axis for axis in range(len(shape)) if axis != batch]
+    size = math.prod(shape[axis] for axis in others)
+    axes = unit_axes(shape, batch) if want_units else ()
+    order = sorted((axis for axis in others if shape[axis] != 1), key=lambda axis: _nearness(strides[axis]))
+    kind, unit_order = NO_UNITS, ()
+    if axes and len(axes) == len(others):
+        kind, unit_order = COLUMNS, _positions(order, axes)
+    elif axes:
+        feature = axes[0]
+        if order and order[-1] == feature:
+            kind = COLUMNS
+        else:
+            kind = RUNS
+            order = [feature, *(axis for axis in order if axis != feature)]
+    dims = _joined([(shape[axis], strides[axis]) for axis in order])
+    if size <= 1 or dims == [(size, 1)]:
+        dims = []
+    unit_shape = tuple(shape[axis] for axis in axes)
+    units = math.prod(unit_shape) if axes else 0
+    return Arrangement(samples, sample_stride, size, tuple(dims), kind, units, unit_shape, unit_order)
+
+
+def _nearness(stride: int) -> float:
+    """Outer dimensions first; a dimension that repeats the same memory is outermost."""
+    return -stride if stride else -math.inf
+
+
+def _positions(order: list[int], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of reading as positions among the unit's axes; () if it is their own order."""
+    read = [axes.index(axis) for axis in order]
+    return () if read == sorted(read) else (*read, *(axis for axis in range(len(axes)) if axis not in read))
+
+
+def _joined(dims: list[Dim]) -> list[Dim]:
+    """Neighbouring dimensions that step through memory like one, as one."""
+    joined: list[Dim] = []
+    for size, stride in dims:
+        if size == 1:
+            continue
+        if joined and joined[-1][1] == size * stride:
+            joined[-1] = (joined[-1][0] * size, stride)
+        else:
+            joined.append((size, stride))
+    return joined

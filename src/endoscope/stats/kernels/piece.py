@@ -1,0 +1,164 @@
+"""Statistics of one piece: a few thousand numbers that lie next to each other.
+
+look ─► sweep (float32, eight at a time, histogram included)
+          ├─ ordinary numbers ─► done
+          └─ NaN, Inf, huge or tiny numbers ─► careful (float64, one at a time)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from endoscope.stats import layout as at
+from endoscope.stats.kernels import state as total
+from endoscope.stats.kernels import vectors as eight
+from endoscope.stats.kernels.machine import (
+    bits_of_float,
+    get_f32,
+    get_f64,
+    get_i64,
+    greater,
+    increment,
+    kernel,
+    lesser,
+    set_f64,
+)
+
+# Within these bounds squares neither overflow nor underflow in float32.
+LARGE = np.float32(2.0**90)
+TINY = np.float32(2.0**-48)
+ZERO = np.float32(0.0)
+
+
+@kernel("Tuple((f4, f4, f4, f4, f4, i4))(i8, i8, f4, i8, b1)")
+def sweep(
+    address: int, length: int, shift: float, table: int, zeros_apart: bool
+) -> tuple[float, float, float, float, float, int]:
+    """One pass: sum and squares of (number - shift), sum of magnitudes, lowest, highest, zeros; and the histogram."""
+    sums = eight.all_equal(ZERO)
+    squares = eight.all_equal(ZERO)
+    magnitudes = eight.all_equal(ZERO)
+    low = eight.all_equal(np.float32(np.inf))
+    high = eight.all_equal(np.float32(-np.inf))
+    zeros = eight.no_counts(np.int32(0))
+    shifts = eight.all_equal(shift)
+    whole = length - length % eight.LANES
+    for i in range(0, whole, eight.LANES):
+        numbers = eight.load(address, i)
+        shifted = eight.subtract(numbers, shifts)
+        sums = eight.add(sums, shifted)
+        squares = eight.add_square(squares, shifted)
+        magnitudes = eight.add(magnitudes, eight.magnitude(numbers))
+        low = eight.smaller(low, numbers)
+        high = eight.larger(high, numbers)
+        zeros = eight.count_zeros(zeros, numbers)
+        if zeros_apart:
+            eight.tally_zeros_apart(table, numbers)
+        else:
+            eight.tally(table, address, i)
+    s, q, m = eight.total(sums), eight.total(squares), eight.total(magnitudes)
+    lo, hi, z = eight.lowest(low), eight.highest(high), eight.total_count(zeros)
+    for i in range(whole, length):
+        x = get_f32(address, i)
+        d = x - shift
+        s += d
+        q += d * d
+        m += abs(x)
+        lo = x if x < lo else lo
+        hi = x if x > hi else hi
+        z += np.int32(x == ZERO)
+        if zeros_apart and x == ZERO:
+            increment(table, eight.FINE_BINS)
+        else:
+            increment(table, np.int64(bits_of_float(x) >> np.uint32(eight.FINE_SHIFT)))
+    return s, q, m, lo, hi, z
+
+
+@kernel("f4(i8, i8, f4)")
+def squares_around(address: int, length: int, mean: float) -> float:
+    """The sum of squared distances from the mean."""
+    means = eight.all_equal(mean)
+    squares = eight.all_equal(ZERO)
+    whole = length - length % eight.LANES
+    for i in range(0, whole, eight.LANES):
+        squares = eight.add_square(squares, eight.subtract(eight.load(address, i), means))
+    q = eight.total(squares)
+    for i in range(whole, length):
+        d = get_f32(address, i) - mean
+        q += d * d
+    return q
+
+
+@kernel("UniTuple(f8, 4)(i8, i8, i8, f8)")
+def careful(state: int, address: int, length: int, scale: float) -> tuple[float, float, float, float]:
+    """Add float64 numbers, of any size and kind, to the totals: all sums are of numbers times the scale.
+
+    Returns how many are finite, their mean, the squares around it and the largest magnitude.
+    """
+    finite, zeros, nans, infs, neg_infs = 0, 0, 0, 0, 0
+    s, m, lo, hi = 0.0, 0.0, np.inf, -np.inf
+    for i in range(length):
+        x = get_f64(address, i)
+        if abs(x) < np.inf:
+            finite += 1
+            zeros += x == 0.0
+            s += x * scale
+            m += abs(x) * scale
+            lo = lesser(lo, x)
+            hi = greater(hi, x)
+        elif x != x:
+            nans += 1
+        else:
+            infs += 1
+            neg_infs += x < 0.0
+    total.add_odd(state, np.float64(nans), np.float64(infs), np.float64(neg_infs))
+    if finite == 0:
+        return 0.0, 0.0, 0.0, 0.0
+    mean = s / finite if lo < hi else lo * scale
+    around = 0.0
+    for i in range(length):
+        x = get_f64(address, i)
+        if abs(x) < np.inf:
+            d = x * scale - mean
+            around += d * d
+    total.add_piece(state, np.float64(finite), mean, around, m, lo, hi, np.float64(zeros))
+    return np.float64(finite), mean, around, greater(hi, -lo)
+
+
+@kernel("Tuple((b1, f8, f8, f8, f8))(i8, i8, i8, i8)")
+def _look_again(job: int, state: int, address: int, length: int) -> tuple[bool, float, float, float, float]:
+    doubles = get_i64(job, at.DOUBLES)
+    for i in range(length):
+        set_f64(doubles, i, np.float64(get_f32(address, i)))
+    finite, mean, around, largest = careful(state, doubles, length, 1.0)
+    return False, finite, mean, around, largest
+
+
+@kernel("Tuple((b1, f8, f8, f8, f8))(i8, i8, i8, i8)")
+def look(job: int, state: int, address: int, length: int) -> tuple[bool, float, float, float, float]:
+    """Add float32 numbers to the totals.
+
+    Returns whether they were ordinary, how many are finite, their mean, the squares around it and the largest
+    magnitude.
+    """
+    shift = np.float32(get_f64(state, total.SHIFT))
+    apart = get_f64(state, total.MANY_ZEROS) > 0
+    s, q, m, lo, hi, z = sweep(address, length, shift, get_i64(job, at.FINE), apart)
+    if not apart:
+        total.increase(state, total.PLAIN_ZEROS, z)
+    set_f64(state, total.MANY_ZEROS, 1.0 if 16 * z > length else 0.0)
+    # A NaN makes both comparisons false.
+    if not (m < LARGE and q < LARGE) or (m > ZERO and greater(hi, -lo) < TINY):
+        return _look_again(job, state, address, length)
+    count = np.float64(length)
+    offset = np.float64(s) / count
+    mean = np.float64(shift) + offset
+    around = np.float64(q) - count * offset * offset
+    if count * offset * offset > 64.0 * around:  # the shift was far off, so little is left of the precision
+        if lo < hi:
+            around = np.float64(squares_around(address, length, np.float32(mean)))
+        else:
+            mean, around = np.float64(lo), 0.0
+    total.add_piece(state, count, mean, around, np.float64(m), np.float64(lo), np.float64(hi), np.float64(z))
+    set_f64(state, total.SHIFT, mean)
+    return True, count, mean, around, greater(hi, -lo)

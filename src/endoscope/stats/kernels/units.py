@@ -1,0 +1,117 @@
+"""Statistics of each unit over the batch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from endoscope.stats import layout as at
+from endoscope.stats.kernels import vectors as eight
+from endoscope.stats.kernels.machine import get_f32, get_f64, get_i64, greater, kernel, set_f32, set_f64
+
+# Below this part of the squared mean, a variance is rounding: float32 numbers cannot differ by less.
+ROUNDING = 1e-14
+
+
+@kernel("void(i8, i8)")
+def open_units(job: int, units: int) -> None:
+    """Start all units of a tensor."""
+    for unit in range(units):
+        set_f64(get_i64(job, at.UNIT_SUMS), unit, 0.0)
+        set_f64(get_i64(job, at.UNIT_SQUARES), unit, 0.0)
+        set_f32(get_i64(job, at.UNIT_LARGEST), unit, np.float32(0.0))
+        set_f64(get_i64(job, at.UNIT_MISSING), unit, 0.0)
+
+
+@kernel("void(i8, i8, b1, i8, i8, f8)")
+def add_row(job: int, row: int, is_wide: bool, first: int, units: int, scale: float) -> None:
+    """Add the numbers of one row that are finite, from the first unit on."""
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
+    for unit in range(first, units):
+        x = get_f64(row, unit) if is_wide else np.float64(get_f32(row, unit))
+        if abs(x) < np.inf:
+            scaled = x * scale
+            set_f64(sums, unit, get_f64(sums, unit) + scaled)
+            set_f64(squares, unit, get_f64(squares, unit) + scaled * scaled)
+            set_f32(largest, unit, greater(get_f32(largest, unit), abs(x)))
+        else:
+            set_f64(missing, unit, get_f64(missing, unit) + 1.0)
+
+
+@kernel("void(i8, i8, i8, i8, i8, b1, b1, f8)")
+def add_rows(
+    job: int, rows: int, stride: int, count: int, length: int, is_wide: bool, ordinary: bool, scale: float
+) -> None:
+    """Add rows that have one number for each unit; eight rows of ordinary float32 numbers at once."""
+    first = 0
+    if count == at.ROWS_TOGETHER and ordinary and not is_wide:
+        sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+        largest = get_i64(job, at.UNIT_LARGEST)
+        first = length - length % eight.LANES
+        for unit in range(0, first, eight.LANES):
+            eight.add_eight_rows(rows, stride, sums, squares, largest, unit)
+    for row in range(count):
+        add_row(job, rows + (8 if is_wide else 4) * row * stride, is_wide, first, length, scale)
+
+
+@kernel("void(i8, i8, i8)")
+def fold(job: int, units: int, row: int) -> None:
+    """In a long row every unit occurs several times: add them up."""
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
+    for place in range(units, row):
+        unit = place % units
+        set_f64(sums, unit, get_f64(sums, unit) + get_f64(sums, place))
+        set_f64(squares, unit, get_f64(squares, unit) + get_f64(squares, place))
+        set_f32(largest, unit, greater(get_f32(largest, unit), get_f32(largest, place)))
+        set_f64(missing, unit, get_f64(missing, unit) + get_f64(missing, place))
+
+
+@kernel("void(i8, i8, i8, f8, f8, f8, f8)")
+def add_run(job: int, unit: int, length: int, finite: float, mean: float, around: float, largest: float) -> None:
+    """Add a piece that belongs to one unit as a whole."""
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    highest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
+    set_f64(sums, unit, get_f64(sums, unit) + finite * mean)
+    set_f64(squares, unit, get_f64(squares, unit) + around + finite * mean * mean)
+    set_f32(highest, unit, greater(get_f32(highest, unit), largest))
+    set_f64(missing, unit, get_f64(missing, unit) + (length - finite))
+
+
+@kernel("void(i8, i8, i8, i8, b1, b1, f8)")
+def add_short_run(job: int, unit: int, address: int, length: int, is_wide: bool, ordinary: bool, scale: float) -> None:
+    """Add a few numbers that belong to one unit."""
+    finite, s, q, largest = 0, 0.0, 0.0, 0.0
+    for i in range(length):
+        x = get_f64(address, i) if is_wide else np.float64(get_f32(address, i))
+        if ordinary or abs(x) < np.inf:
+            finite += 1
+            s += x * scale
+            largest = greater(largest, abs(x))
+    mean = s / finite if finite > 0 else 0.0
+    for i in range(length):
+        x = get_f64(address, i) if is_wide else np.float64(get_f32(address, i))
+        if ordinary or abs(x) < np.inf:
+            d = x * scale - mean
+            q += d * d
+    add_run(job, unit, length, np.float64(finite), mean, q, largest)
+
+
+@kernel("void(i8, i8, i8, f8)")
+def close_units(job: int, request: int, total: int, scale: float) -> None:
+    """Write the statistics of all units; the columns are those of schema.stats.UNIT."""
+    table, rows = get_i64(job, at.UNIT_TABLE), get_i64(job, at.UNIT_TOTAL)
+    first, units = get_i64(request, at.UNIT_AT), get_i64(request, at.UNITS)
+    for unit in range(units):
+        count = total - get_f64(get_i64(job, at.UNIT_MISSING), unit)
+        mean, std, largest = np.nan, np.nan, np.float32(np.nan)
+        if count > 0:
+            mean = get_f64(get_i64(job, at.UNIT_SUMS), unit) / count
+            variance = get_f64(get_i64(job, at.UNIT_SQUARES), unit) / count - mean * mean
+            std = math.sqrt(variance) if variance > ROUNDING * mean * mean else 0.0
+            largest = get_f32(get_i64(job, at.UNIT_LARGEST), unit)
+        set_f32(table, first + unit, mean / scale)
+        set_f32(table, rows + first + unit, std / scale)
+        set_f32(table, 2 * rows + first + unit, largest)

@@ -1,0 +1,125 @@
+"""What a rank holds, according to its journal: chunks of tables, files beside them, what has been thinned away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from endoscope.schema.recording import TABLES, THINNED
+from endoscope.store import chunks as chunking
+from endoscope.store import description, paths
+from endoscope.store.chunks import Chunk
+from endoscope.store.files import Span
+from endoscope.store.journal import Commit
+from endoscope.store.maps import Maps
+
+SETTLED_AFTER_SECS = 60.0  # then the data of a commit is there, or will never be
+
+
+class Contents:
+    """Takes up commits in the order of the journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held_back: list[Commit] = []
+        self.misses_files = False  # something is held back because a file is not there (any more?)
+        self._gone: set[str] = set()
+        self._found: set[tuple[str, int]] = set()  # chunks that were taken up without a line
+        self.chunks: dict[str, list[Chunk]] = {table: [] for table in TABLES}
+        self.files: dict[str, Span] = {}  # raw values, graphs, modules
+        self.thinned: set[int] = set()  # ordinals of steps that went since the journal was written (anew)
+        self.dropped = 0  # how many had gone before
+        self.hidden: frozenset[int] = frozenset()  # steps not to be shown: thinned, or not completely there yet
+        self.step_of: dict[int, int] = {}  # ordinal -> number of the step
+        self.is_closed = False
+        self.last_commit_at = 0.0
+
+    def take_up(self, commits: Iterable[Commit]) -> set[str]:
+        """Add commits whose data is there; returns the tables of which something has gone."""
+        commits = [*self._held_back, *commits]
+        self.is_closed |= any(commit.kind == "close" for commit in commits)
+        self._gone.update(file for commit in commits for file in commit.removed)
+        self._held_back, self.misses_files = [], False
+        sizes: dict[str, int] = {}
+        changed: set[str] = set()
+        for commit in commits:
+            # What follows a rewritten segment makes sense only with it.
+            after_a_rewrite = any(held.copied for held in self._held_back)
+            if after_a_rewrite or not self._is_there(commit, sizes):
+                self._held_back.append(commit)
+            else:
+                changed |= self._add(commit)
+        held = {commit.ordinal for commit in self._held_back if commit.kind == "step"}
+        if changed or held or self.hidden != self.thinned:
+            self.hidden = frozenset(self.thinned | held)
+        return changed
+
+    def salvage(self, maps: Maps) -> bool:
+        """Take up whatever lies in the folder, because there is no journal; returns whether there was anything."""
+        found = list(chunking.without_journal(self._folder, maps))
+        for table, chunk in found:
+            self.chunks[table].append(chunk)
+        return bool(found)
+
+    def look_between(self, table: str, maps: Maps) -> chunking.Found:
+        """Chunks of a table whose line in the journal is damaged."""
+        sizes = {path.name: _size_of(path) for path in self._folder.glob(f"{table}-*.arrow")}
+        present = {file: size for file, size in sizes.items() if file not in self._gone and size > 0}
+        return chunking.between(self.chunks[table], present, maps)
+
+    def add_found(self, table: str, chunks: Iterable[Chunk]) -> None:
+        """Take them up, in their places."""
+        self._found.update((chunk.file, chunk.start) for chunk in chunks)
+        self.chunks[table] += chunks
+        self.chunks[table].sort(key=lambda chunk: (chunk.file, chunk.start))
+
+    def _add(self, commit: Commit) -> set[str]:
+        if commit.kind == "open":
+            description.check_format(commit.format, self._folder.parent)
+            self.dropped = commit.dropped
+        if commit.kind == "step":
+            self.step_of[commit.ordinal] = commit.step
+        changed = self._remove(commit)
+        for table, chunk in chunking.of_commit(commit, self._gone, self.step_of):
+            if (chunk.file, chunk.start) not in self._found:  # else it was there before its line
+                self.chunks[table].append(chunk)
+        for table in changed:
+            # Rows without a step stay in the order in which they came: a merged segment is younger than what it
+            # replaces, and older than what follows.
+            by_step = table in THINNED
+            self.chunks[table].sort(key=lambda chunk: (chunk.ordinal if by_step else 0, chunk.file, chunk.start))
+        for file, span in commit.files.items():
+            if not paths.table_of(file) and file not in self._gone:
+                self.files[file] = span
+        self.last_commit_at = max(self.last_commit_at, commit.time)
+        return changed
+
+    def _remove(self, commit: Commit) -> set[str]:
+        self.thinned.update(commit.thinned.get("stats", ()))
+        removed = set(commit.removed)
+        for file in removed:
+            self.files.pop(file, None)
+        changed = {paths.table_of(file) for file in (*removed, *commit.copied)} - {""}
+        for table in changed:
+            self.chunks[table] = [chunk for chunk in self.chunks[table] if chunk.file not in removed]
+        return changed
+
+    def _is_there(self, commit: Commit, sizes: dict[str, int]) -> bool:
+        """Whether the files are as long as the commit says; asked of young commits only, as it costs a look at each."""
+        if self.is_closed or time.time() - commit.time > SETTLED_AFTER_SECS:
+            return True
+        for file, end in chunking.sizes_needed(commit).items():
+            if file not in sizes:
+                sizes[file] = _size_of(self._folder / file)
+            if sizes[file] < end and file not in self._gone:
+                self.misses_files |= sizes[file] < 0
+                return False
+        return True
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

@@ -1,0 +1,69 @@
+"""trial.json: what a trial is, for people and for readers; replaced as a whole whenever it changes."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from endoscope import __version__
+from endoscope.errors import NewerFormat
+from endoscope.schema.recording import FORMAT_VERSION
+from endoscope.store.files import write_whole
+from endoscope.store.paths import TRIAL
+from endoscope.store.sealed import seal, unseal
+
+
+def describe(name: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The contents of trial.json for a trial that begins now."""
+    versions = {"endoscope": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    versions |= {"numpy": np.__version__, "pyarrow": pa.__version__}
+    if torch := sys.modules.get("torch"):  # the store never imports it
+        versions["torch"] = str(torch.__version__)
+    return {
+        "format": FORMAT_VERSION,
+        "name": name,
+        "created": time.time(),
+        "versions": versions,
+        "config": dict(config or {}),
+    }
+
+
+def write(folder: Path, description: Mapping[str, Any]) -> int:
+    """Put trial.json in place; returns its size in bytes."""
+    return write_whole(folder / TRIAL, [seal(description, indent=2)]).end
+
+
+def read(folder: Path) -> tuple[dict[str, Any], str]:
+    """(contents, what is wrong with them); a recording can be read without."""
+    try:
+        text = (folder / TRIAL).read_bytes()
+    except OSError as error:
+        return {}, f"{TRIAL} cannot be read: {error.strerror or error}"
+    found = unseal(text)
+    problem = "" if found is not None else f"{TRIAL} was changed or damaged after it was written"
+    if found is None:
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return {}, f"{TRIAL} is damaged: name, time and configuration of the trial are lost"
+    if not isinstance(found, dict):
+        return {}, f"{TRIAL} is damaged: name, time and configuration of the trial are lost"
+    check_format(found.get("format"), folder)
+    return found, problem
+
+
+def check_format(version: Any, folder: Path) -> None:
+    """Refuse what only a newer Endoscope can read."""
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise NewerFormat(
+            f"{folder} was recorded in format {version}; this Endoscope ({__version__}) reads formats up to "
+            f"{FORMAT_VERSION}, and would misread it. Install a newer one:  pip install --upgrade endoscope"
+        )

@@ -1,0 +1,158 @@
+"""The commit log of one rank: a line per commit, with the place and the checksum of every byte it added.
+
+    writer:  data files first ─► then the line
+    reader:  only what a line names
+
+Data is never read before its line is there, so nobody meets half a step. A line that is torn has no end yet: reading
+stops before it and tries again later. A line that fails its checksum while a good one follows is damage.
+The order of the two writes is kept for all processes of one machine. On a network file system a reader may see the
+line first; it then finds the data file too short, and treats the commit as not there yet (`contents.py`).
+
+A journal only grows, except when it is written anew without its history: the new one takes the place of the old one at
+once, and its first line tells readers that it is another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from endoscope.store.files import AppendFile, Span, remove
+from endoscope.store.paths import JOURNAL, UNFINISHED
+from endoscope.store.sealed import seal, unseal
+
+
+class Copied(NamedTuple):
+    """A chunk of a segment that was rewritten by thinning."""
+
+    start: int
+    end: int
+    crc: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One line of the journal."""
+
+    number: int  # 0, 1, 2, …
+    kind: str  # open, step, rows, thin, close
+    time: float
+    files: Mapping[str, Span] = field(default_factory=dict)  # file, relative to the rank -> what was added
+    ordinal: int = -1  # of the recorded step, for kind "step"
+    step: int = -1  # its number
+    format: int = 0  # for kind "open"
+    dropped: int = 0  # for kind "open": steps that had been thinned away when the journal was written anew
+    removed: tuple[str, ...] = ()  # kind "thin": files that are gone
+    thinned: Mapping[str, list[int]] = field(default_factory=dict)  # "raw" or "stats" -> ordinals of steps
+    copied: Mapping[str, list[Copied]] = field(default_factory=dict)  # segment -> what it took over from them
+
+
+def to_line(commit: Commit) -> bytes:
+    """The commit as a sealed line; members without a value are left out."""
+    document: dict[str, Any] = {"commit": commit.number, "kind": commit.kind, "time": round(commit.time, 6)}
+    if commit.kind == "open":
+        document |= {"format": commit.format, "dropped": commit.dropped}
+    if commit.kind == "step":
+        document |= {"ordinal": commit.ordinal, "step": commit.step}
+    for name in ("files", "removed", "thinned", "copied"):
+        if value := getattr(commit, name):
+            document[name] = value
+    return seal(document)
+
+
+def from_line(line: bytes) -> Commit | None:
+    """The commit of a line; None if it is torn or damaged."""
+    document = unseal(line)
+    if document is None:
+        return None
+    return Commit(
+        number=document["commit"],
+        kind=document["kind"],
+        time=document["time"],
+        files={name: Span(*span) for name, span in document.get("files", {}).items()},
+        ordinal=document.get("ordinal", -1),
+        step=document.get("step", -1),
+        format=document.get("format", 0),
+        dropped=document.get("dropped", 0),
+        removed=tuple(document.get("removed", ())),
+        thinned=document.get("thinned", {}),
+        copied={name: [Copied(*chunk) for chunk in chunks] for name, chunks in document.get("copied", {}).items()},
+    )
+
+
+class JournalWriter:
+    """Numbers commits and appends their lines."""
+
+    def __init__(self, rank_folder: Path) -> None:
+        self.file = AppendFile(rank_folder / JOURNAL)
+        self.lines = 0
+
+    def append(self, kind: str, time: float, **members: Any) -> None:
+        """Add one line; after an error the journal is as before."""
+        try:
+            self.file.append([to_line(Commit(self.lines, kind, time, **members))])
+        except BaseException:
+            self.file.revert()
+            raise
+        self.file.settle()
+        self.lines += 1
+
+    def rewrite(self, members: Iterable[Mapping[str, Any]]) -> None:
+        """Put another journal in the place of this one; a reader sees the old or the new one, and notices."""
+        lines = [to_line(Commit(number, **line)) for number, line in enumerate(members)]
+        path = self.file.path
+        unfinished = path.with_name(path.name + UNFINISHED)
+        remove(unfinished)
+        new = AppendFile(unfinished)
+        try:
+            new.append(lines)
+            new.settle()
+            new.sync()
+            os.replace(unfinished, path)
+        except BaseException:
+            new.close()
+            remove(unfinished)
+            raise
+        new.path = path
+        self.file.close()
+        self.file, self.lines = new, len(lines)
+
+
+class JournalReader:
+    """Reads the lines that are new since the last time."""
+
+    def __init__(self, rank_folder: Path) -> None:
+        self.path = rank_folder / JOURNAL
+        self._offset = 0
+        self._line = 0
+        self._head = b""  # the first line, which no other journal has
+        self._damaged: list[int] = []
+        self._bad_at_the_end: list[int] = []
+
+    @property
+    def damaged(self) -> list[int]:
+        """Numbers of lines, from 1, that are complete but fail their checksum."""
+        return self._damaged + self._bad_at_the_end
+
+    def read(self) -> list[Commit] | None:
+        """All commits that were added since the last call; None if another journal stands there now."""
+        with self.path.open("rb") as file:
+            head = file.readline()
+            if self._head and head != self._head:
+                return None
+            self._head = head if head.endswith(b"\n") else b""
+            file.seek(self._offset)
+            *lines, _torn = file.read().split(b"\n")
+        commits = [from_line(line) for line in lines]
+        while commits and commits[-1] is None:  # perhaps not visible completely yet: look again next time
+            commits.pop()
+        bad = [self._line + n for n in range(1, len(lines) + 1) if n > len(commits) or commits[n - 1] is None]
+        self._line += len(commits)
+        self._offset += sum(len(line) + 1 for line in lines[: len(commits)])
+        self._damaged += [number for number in bad if number <= self._line]
+        self._bad_at_the_end = [number for number in bad if number > self._line]
+        return [commit for commit in commits if commit is not None]

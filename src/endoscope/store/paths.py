@@ -1,0 +1,101 @@
+"""Names of files and folders of a recording. What is in them is said in FORMAT.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from endoscope.errors import BadArgument, StoreError
+from endoscope.schema.recording import TABLES
+
+TRIAL = "trial.json"
+JOURNAL = "journal.jsonl"
+MODULES = "modules.json"
+RAW = "raw"
+GRAPHS = "graphs"
+UNFINISHED = ".unfinished"  # end of the name of a file that is still being written
+
+_RANK = re.compile(r"rank-(\d+)")
+_SEGMENT = re.compile(rf"({'|'.join(TABLES)})-(\d{{4,}})\.arrow")
+_MOST_BYTES_IN_A_NAME = 200  # file systems allow 255; suffixes need room
+_MOST_TRIALS_OF_ONE_NAME = 100_000
+
+
+def rank_folder(trial: Path, rank: int) -> Path:
+    return trial / f"rank-{rank}"
+
+
+def ranks_of(trial: Path) -> list[int]:
+    """The ranks that have written something into a trial."""
+    found = [_RANK.fullmatch(path.parent.name) for path in trial.glob(f"rank-*/{JOURNAL}")]
+    return sorted(int(match[1]) for match in found if match)
+
+
+def segment_name(table: str, number: int) -> str:
+    return f"{table}-{number:04}.arrow"
+
+
+def table_of(file: str) -> str:
+    """The table that a segment belongs to; empty for other files."""
+    match = _SEGMENT.fullmatch(file)
+    return match[1] if match else ""
+
+
+def raw_name(step: int, ordinal: int) -> str:
+    return f"{RAW}/{step}-{ordinal}.safetensors"
+
+
+def graph_name(graph_hash: str) -> str:
+    return f"{GRAPHS}/{graph_hash}.json"
+
+
+def is_trial(folder: Path) -> bool:
+    """Whether a folder is one trial; a damaged or missing trial.json does not change that."""
+    return (folder / TRIAL).is_file() or bool(ranks_of(folder))
+
+
+def trials_in(folder: Path) -> list[Path]:
+    """The trials directly below a folder, by name; numbers in names count as numbers."""
+    found = [path for path in folder.iterdir() if path.is_dir() and is_trial(path)]
+    return sorted(found, key=lambda path: _natural(path.name))
+
+
+def claim(root: Path, trial: str) -> Path:
+    """Make the folder of a new trial. A name that is taken gets -2, -3, …; making the folder is the lock."""
+    check_name(trial)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for number in range(1, _MOST_TRIALS_OF_ONE_NAME):
+            folder = root / (trial if number == 1 else f"{trial}-{number}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+    except OSError as error:
+        raise StoreError(
+            f"No trial can be recorded in {root}: {error}. Choose a folder that can be written."
+        ) from error
+    raise StoreError(f"{root} already has {_MOST_TRIALS_OF_ONE_NAME} trials named {trial!r}. Choose another name.")
+
+
+def check_name(trial: object) -> None:
+    """A trial's name becomes the name of a folder, so it must be one."""
+    if not isinstance(trial, str) or not trial.strip():
+        raise BadArgument(f"A trial needs a name such as 'baseline', not {trial!r}: it becomes the name of a folder.")
+    reason = ""
+    if "/" in trial or "\\" in trial:
+        reason = "a slash would make it several folders"
+    elif trial.startswith("."):
+        reason = "a name that starts with a dot is hidden"
+    elif any(ord(character) < 32 for character in trial):
+        reason = "it has a control character"
+    elif len(trial.encode()) > _MOST_BYTES_IN_A_NAME:
+        reason = f"it has {len(trial.encode())} bytes, and {_MOST_BYTES_IN_A_NAME} is the most"
+    if reason:
+        raise BadArgument(f"The trial name {trial!r} cannot be the name of a folder: {reason}. Try 'baseline-1'.")
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    parts = re.split(r"(\d+)", name)
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]

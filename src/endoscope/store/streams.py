@@ -1,0 +1,96 @@
+"""Tables as Arrow IPC streams: a segment is a schema message and one record batch message per commit.
+
+The parts of a stream are made and read one by one, and not through pyarrow's stream classes, because a chunk of a
+segment must be readable without walking through everything before it, and because a commit that failed is cut off
+and written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from endoscope.schema.recording import TABLES
+from endoscope.store import layout
+
+_TYPES = {
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "list<int32>": pa.list_(pa.int32()),
+    "list<uint32>": pa.list_(pa.uint32()),
+    "list<float32>": pa.list_(pa.float32()),
+    "list<string>": pa.list_(pa.string()),
+}
+
+_NUMPY = {pa.from_numpy_dtype(name): np.dtype(name) for name in "int16 int32 uint32 int64 float32 float64".split()}
+
+
+@cache
+def schema_of(table: str) -> pa.Schema:
+    """The Arrow schema of a table as this version writes it."""
+    return pa.schema([pa.field(name, _TYPES[kind]) for name, kind in TABLES[table]])
+
+
+@cache
+def schema_message(table: str) -> bytes:
+    """How every segment of a table begins."""
+    return bytes(schema_of(table).serialize())
+
+
+def example_message(table: str) -> bytes:
+    """A record batch of one row, made by pyarrow; no number in its metadata is zero, because zeros may be left out."""
+    schema = schema_of(table)
+    return bytes(pa.RecordBatch.from_arrays([_example(field.type) for field in schema], schema=schema).serialize())
+
+
+def _example(kind: pa.DataType) -> pa.Array:
+    """One value. (pa.array() would import pandas if it can, which takes a second.)"""
+    offsets = pa.py_buffer(np.array([0, 1], np.int32))
+    if pa.types.is_list(kind):
+        return pa.Array.from_buffers(kind, 1, [None, offsets], children=[_example(kind.value_type)])
+    if pa.types.is_string(kind):
+        return pa.Array.from_buffers(kind, 1, [None, offsets, pa.py_buffer(b"x")])
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(8))])
+
+
+def read_schema(segment: memoryview) -> pa.Schema | None:
+    """The schema that a segment begins with; None if it cannot be read."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(segment))
+    except (pa.ArrowException, OSError, EOFError, ValueError):
+        return None
+
+
+def read_batch(chunk: memoryview, schema: pa.Schema) -> pa.RecordBatch:
+    """The record batch of one chunk, without copying; raises ValueError if there is none."""
+    message = layout.batch_in(chunk)
+    try:
+        part = pa.py_buffer(chunk[message.start : message.end])
+        return pa.ipc.read_record_batch(pa.ipc.read_message(part), schema)
+    except (pa.ArrowException, OSError, EOFError) as error:
+        raise ValueError(str(error)) from error
+
+
+def merge_batches(messages: Sequence[memoryview], schema: pa.Schema) -> bytes:
+    """Several record batch messages as one."""
+    table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()
+    return bytes(table.to_batches()[0].serialize())
+
+
+def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """A column of numbers without nulls. (Its own to_numpy() imports pandas if it can, which takes a second.)"""
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks != 1:
+            return np.concatenate([np.empty(0, _NUMPY[column.type]), *map(to_numpy, column.chunks)])
+        column = column.chunk(0)
+    kind = _NUMPY[column.type]
+    data = column.buffers()[1]
+    if data is None or not len(column):
+        return np.empty(0, kind)
+    return np.frombuffer(data, kind, len(column), column.offset * kind.itemsize)

@@ -1,0 +1,18 @@
+"""Writes steps as fast as it can, until it is killed; says on its output which steps it has finished."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+from endoscope.store.writer import TrialWriter  # noqa: E402
+from tests.store.made_up import step_record  # noqa: E402
+
+if __name__ == "__main__":
+    options = {"max_bytes": int(sys.argv[2])} if len(sys.argv) > 2 else {}
+    writer = TrialWriter.create(sys.argv[1], "trial", **options)
+    print(writer.name, flush=True)
+    for number in range(1_000_000):
+        writer.write_step(step_record(writer, number))
+        print(number, flush=True)

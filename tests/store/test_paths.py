@@ -1,0 +1,91 @@
+"""Names of trials and files."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from endoscope.errors import BadArgument, StoreError
+from endoscope.store import paths
+from endoscope.store.writer import TrialWriter
+from tests.store.made_up import write_trial
+
+
+def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
+    names = [TrialWriter.create(tmp_path, "lr 0.1").name for _ in range(3)]
+    assert names == ["lr 0.1", "lr 0.1-2", "lr 0.1-3"]
+    assert (tmp_path / "lr 0.1-3" / "trial.json").exists()
+
+
+def test_an_existing_folder_that_is_no_trial_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "thesis.tex").write_text("x")
+    assert TrialWriter.create(tmp_path, "a").name == "a-2"
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["thesis.tex"]
+
+
+def test_two_trials_of_one_name_at_the_same_moment(tmp_path: Path) -> None:
+    claimed: list[Path] = []
+    threads = [threading.Thread(target=lambda: claimed.append(paths.claim(tmp_path, "a"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(path.name for path in claimed) == ["a", *[f"a-{n}" for n in range(2, 9)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "needs a name"),
+        ("  ", "needs a name"),
+        (7, "needs a name"),
+        ("a/b", "a slash would make it several folders"),
+        ("a\\b", "a slash"),
+        ("..", "starts with a dot"),
+        (".hidden", "starts with a dot"),
+        ("a\nb", "control character"),
+        ("x" * 300, "300 bytes"),
+    ],
+)
+def test_names_that_cannot_be_folders(name: object, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match=reason):
+        TrialWriter.create(tmp_path, name)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match=r"No trial can be recorded in .*file: .* Choose a folder that"):
+        TrialWriter.create(tmp_path / "file", "a")
+
+
+def test_a_budget_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match="max_bytes is 0, which leaves room for nothing"):
+        TrialWriter.create(tmp_path, "a", max_bytes=0)
+
+
+def test_other_ranks_join_the_trial(tmp_path: Path) -> None:
+    first = TrialWriter.create(tmp_path, "a")
+    second = TrialWriter.create(tmp_path, first.name, rank=1)
+    assert second.path == first.path and paths.ranks_of(first.path) == [0, 1]
+    with pytest.raises(StoreError, match="Rank 1 cannot be recorded"):
+        TrialWriter.create(tmp_path, "a", rank=1)
+    with pytest.raises(StoreError, match="Rank 2 cannot be recorded"):
+        TrialWriter.create(tmp_path, "nobody made this", rank=2)
+
+
+def test_trials_are_listed_by_name_with_numbers_as_numbers(tmp_path: Path) -> None:
+    for name in ("run-10", "run-9", "b", "run-9²"):
+        write_trial(tmp_path, name, steps=[0])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "file").write_text("x")
+    assert [path.name for path in paths.trials_in(tmp_path)] == ["b", "run-9", "run-9²", "run-10"]
+
+
+@pytest.mark.parametrize(
+    ("file", "table"),
+    [("stats-0001.arrow", "stats"), ("keys-12345.arrow", "keys"), ("stats-1.arrow", ""), ("raw/1-1.safetensors", "")],
+)
+def test_which_table_a_file_belongs_to(file: str, table: str) -> None:
+    assert paths.table_of(file) == table
