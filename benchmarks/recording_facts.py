@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recording_probe import LONG_STEPS
+
 SCRIPT = Path(__file__).with_name("recording.py")
 MEMORY_AT_MOST = 100e6  # above a plain training, and the raw bytes of a step
 STARTUP_SECS_AT_MOST = 0.3
@@ -78,11 +80,12 @@ def _rates(folder: Path) -> list[Fact]:
     written = _probe("write", folder)[0]
     read = [_probe("read", written["path"])[0] for _ in range(3)]
     opened, first, series = (statistics.median(run[key] for run in read) for key in ("open", "first_series", "series"))
-    steps, nodes, shortest = (read[0][key] for key in ("steps", "nodes", "shortest"))
-    size = f"{steps:,} steps, {nodes} nodes"
+    steps, tensors, shortest = (read[0][key] for key in ("steps", "tensors", "shortest"))
+    size = f"{steps:,} steps of {tensors} tensors"
     return [
-        Fact(f"recorded steps per second, {size}", steps / written["wall"], "{:.0f}"),
-        Fact("  missing from it, or from a series", 1000 - min(steps, shortest), "{:.0f}", 0.0),
+        Fact(f"recorded and written per second, {size}", steps / written["wall"], "{:.0f} steps"),
+        Fact("  CPU time of a step, training included", 1e3 * written["cpu"] / steps, "{:.1f} ms"),
+        Fact("  missing from it, or from a series", LONG_STEPS - min(steps, shortest), "{:.0f}", 0.0),
         Fact("open it, steps and nodes listed", opened, "{:.3f} s", OPEN_SECS_AT_MOST),
         Fact("first series", 1e3 * first, "{:.1f} ms", 1e3 * SERIES_SECS_AT_MOST),
         Fact("another series", 1e3 * series, "{:.1f} ms", 1e3 * SERIES_SECS_AT_MOST),

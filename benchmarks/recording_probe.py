@@ -89,7 +89,7 @@ def read(path: str) -> dict[str, Any]:
 
     start = time.perf_counter()
     recording = endoscope.open(path)
-    steps, nodes = len(recording.steps), list(recording.nodes)
+    steps, nodes = recording.steps, list(recording.nodes)
     opened = time.perf_counter() - start
     secs, lengths = [], []
     for node in nodes[:: max(1, len(nodes) // SERIES_NODES)]:
@@ -98,8 +98,8 @@ def read(path: str) -> dict[str, Any]:
         secs.append(time.perf_counter() - start)
     return {
         "open": opened,
-        "steps": steps,
-        "nodes": len(nodes),
+        "steps": len(steps),
+        "tensors": steps[-1].tensors,
         "first_series": secs[0],
         "series": statistics.median(secs[1:]),
         "shortest": min(lengths),

@@ -22,7 +22,8 @@ from tests.models import DemoNetwork, RecurrentNetwork
 GOLDEN = Path(__file__).parents[1] / "golden" / "loops"
 MOST_LINES = 40
 RECURRENT = """poster_recurrent figure_3a figure_3b relu_again constant_of_the_step nested three_levels
-    while_of_a_tensor shrinking pooling_pyramid one_loop_and_another branch_in_a_loop factor_of_the_step loops_around_a_layer
+    while_of_a_tensor shrinking pooling_pyramid one_loop_and_another branch_in_a_loop factor_of_the_step
+    loops_around_a_layer
     one_more_behind_the_loop residual_written_out learned_first_state no_first_state branches_at_random
     one_helper_for_two_layers transposed_each_time split_once lstm_of_200_steps one_block_three_times""".split()
 USED_AGAIN = "siamese siamese_side_by_side tied_embedding_and_head".split()

@@ -16,6 +16,12 @@ from endoscope.capture.result import Trace
 from endoscope.capture.structure import TraceGraph
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import Table
+from endoscope.query.catalog import Recordings
+from endoscope.query.recording import Gap, Note, Recording
+from endoscope.query.series import Series
+from endoscope.query.sql import Answer
+from endoscope.query.steps import Step
+from endoscope.query.values import Histogram
 from endoscope.replay.report import Failure, Report
 from endoscope.schema.graph import GraphEdge
 from tests.house.pages import headings
@@ -27,6 +33,8 @@ PAGES = {
     Loop: "loops", Op: "op", FunctionCall: "op", Relations: "op", Place: "op", ParameterUse: "op",
     TraceGraph: "graph", GraphEdge: "graph",
     Report: "validate", Failure: "validate",
+    Recording: "reading", Recordings: "reading", Step: "reading", Series: "reading", Answer: "reading",
+    Note: "reading", Gap: "reading", Histogram: "reading",
 }  # fmt: skip
 
 # Without an underscore, because other layers of ours use them; not meant for users.
@@ -36,6 +44,10 @@ OURS = {
     Op: "node",
     Table: "count index",  # every sequence has them
     Report: "fail",
+    Recording: "read preload",
+    Recordings: "get items keys values",  # every mapping has them
+    Step: "raw_file config_json extra_json",
+    **dict.fromkeys((Note, Gap, Histogram), "count index"),  # every tuple has them
     **dict.fromkeys((FunctionCall, Relations, Place, ParameterUse), "op"),
 }
 

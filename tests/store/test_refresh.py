@@ -1,9 +1,11 @@
 """Reading while writing: several readers, several threads, a trial that is recorded again."""
 
+import contextlib
 import shutil
 import threading
 from pathlib import Path
 
+from endoscope.errors import LookupFailed
 from endoscope.query.recording import Recording
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import check_steps, measured, step_record, write_trial
@@ -61,7 +63,8 @@ def test_threads_read_while_one_refreshes_and_one_writes(tmp_path: Path) -> None
 
     def read_step() -> None:
         step = recording.steps[-1].number
-        assert recording.statistics("layer.1", step)["std"] == measured(3, seed=step).whole["std"][1]
+        with contextlib.suppress(LookupFailed):  # another thread may have learned that it was thinned since
+            assert recording.statistics("layer.1", step)["std"] == measured(3, seed=step).whole["std"][1]
 
     threads = [threading.Thread(target=repeat, args=[action]) for action in (recording.refresh, read_series, read_step)]
     for thread in threads:

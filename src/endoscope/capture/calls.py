@@ -76,6 +76,10 @@ class Calls:
                     if tensor is not None:
                         self.named.setdefault(id(tensor), (kind, inner + key, tensor))
 
+    def adopt(self, other: Calls) -> None:
+        """Know the same names as another one, from the start."""
+        self.addresses, self.named, self._roots = other.addresses.copy(), other.named.copy(), other._roots.copy()
+
     def first_name(self, name: str) -> str | None:
         """Shared modules and tied weights have several names; all look-ups go by the first."""
         for prefix, root in self._roots:

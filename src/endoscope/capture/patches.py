@@ -58,7 +58,7 @@ def recorders_here() -> list[Recorder] | None:
 def activate(recorder: Recorder) -> None:
     global _traces, _HARMLESS_MODES
     with _lock:
-        _HARMLESS_MODES = tuple({*_HARMLESS_MODES, type(recorder)})
+        _HARMLESS_MODES = (DeviceContext, getattr(recorder, "family", type(recorder)))
         if _traces == 0:
             _install()
         _run_compiled_code_eagerly()
@@ -200,10 +200,18 @@ def _run_compiled_code_eagerly() -> None:
     _installed.append(lambda: _eager.pop().close())
 
 
+#: What was put in the place of a name the last time, and of what: a recording installs the patches in every step.
+_replacements: dict[tuple[Any, str], tuple[Any, Any]] = {}
+
+
 def _exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     original = getattr(owner, name)
     inherited = isinstance(owner, type) and name not in vars(owner)
-    setattr(owner, name, make(original))
+    known, replacement = _replacements.get((owner, name), (None, None))
+    if known is not original:
+        replacement = make(original)
+        _replacements[owner, name] = (original, replacement)
+    setattr(owner, name, replacement)
     _installed.append(lambda: delattr(owner, name) if inherited else setattr(owner, name, original))
 
 

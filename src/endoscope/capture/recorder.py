@@ -46,6 +46,8 @@ class Recorder(TorchFunctionMode):
     `keeper` decides about keeping when not everything is kept, `gradients` gathers gradients.
     """
 
+    family: type  # of all recorders: they do not take each other for modes of the user
+
     def __init__(self, *, full: bool = True, keeper: Any = None, gradients: Any = None) -> None:
         super().__init__()
         self.full = full
@@ -479,6 +481,9 @@ class Recorder(TorchFunctionMode):
         entry = Notice(kind, message, source_line(*user_position()))
         if entry not in self.notices:
             self.notices.append(entry)
+
+
+Recorder.family = Recorder
 
 
 def _unseen_by_dispatch_modes() -> Any:

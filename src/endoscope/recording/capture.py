@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.recording.hearing import Held, Listener, StepRecorder, stack_is_empty
+from endoscope.recording.inventory import Inventory
 from endoscope.recording.losses import LossGradients
 from endoscope.recording.selection import Selection
 from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of
@@ -34,16 +34,9 @@ class Parameters:
     cost more than the copying.
     """
 
-    def __init__(self, watches: Iterable[Watch], scratch: dict[int, Tensor]) -> None:
-        self.named: list[tuple[str, Tensor, Watch]] = []
-        self.buffers: list[tuple[str, Tensor, Watch]] = []
-        seen: set[int] = set()
-        for watch in watches:
-            for name, parameter in watch.parameters():
-                if id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    self.named.append((name, parameter, watch))
-            self.buffers += [(name, b, watch) for name, b in watch.buffers() if id(b) not in seen]
+    def __init__(self, inventory: Inventory, scratch: dict[int, Tensor]) -> None:
+        self.named = inventory.parameters
+        self.buffers = inventory.buffers
         self._scratch = scratch
         self.before: dict[int, Tensor] = {}  # position -> value before the first update of this step
 
@@ -54,7 +47,7 @@ class Parameters:
         moved = set(map(id, parameters))
         fresh = [
             (i, p)
-            for i, (_, p, _) in enumerate(self.named)
+            for i, (_, p) in enumerate(self.named)
             if id(p) in moved and p.requires_grad and i not in self.before and p.layout is torch.strided
         ]
         targets = [self._room(p) for _, p in fresh]
@@ -77,14 +70,22 @@ class Parameters:
 class Capture:
     """One captured step."""
 
-    def __init__(self, watches: list[Watch], selection: Selection, scratch: dict[int, Tensor], failed: Any) -> None:
+    def __init__(
+        self,
+        watches: list[Watch],
+        inventory: Inventory,
+        selection: Selection,
+        scratch: dict[int, Tensor],
+        failed: Any,
+    ) -> None:
+        inventory.refresh()
         self.watches = watches
         self.thread = threading.get_ident()
         self.gradients = LossGradients()
         self.selection = selection
-        self.recorder = StepRecorder(names(watches), self.gradients, selection.may_match_type, failed)
+        self.recorder = StepRecorder(names(watches), inventory.calls, self.gradients, selection.may_match_type, failed)
         self.listener = Listener(self.recorder)
-        self.parameters = Parameters(watches, scratch)
+        self.parameters = Parameters(inventory, scratch)
         self.only_in_forward = False  # another mode was open when the step began
         self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
         self.links: list[tuple[Any, Any]] = []
@@ -93,7 +94,7 @@ class Capture:
         self.forward_failed = False
 
     def begin(self) -> None:
-        for position, (_, parameter, _) in enumerate(self.parameters.named):
+        for position, (_, parameter) in enumerate(self.parameters.named):
             self.gradients.watch_parameter(-1 - position, parameter)
         self.only_in_forward = not stack_is_empty()
         self.listener.open()
@@ -135,7 +136,7 @@ class Capture:
 
     def copy_all(self) -> None:
         """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""
-        self.parameters.copy_those([p for _, p, _ in self.parameters.named])
+        self.parameters.copy_those([p for _, p in self.parameters.named])
 
     def nonfinite(self) -> bool:
         """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""
@@ -185,9 +186,9 @@ class Capture:
             if source.kind is Kind.INPUT and not source.name:
                 # It appeared outside of all models: what their results are compared with.
                 add("target", "", "target", slot, "", None)
-        for position, (name, _, _) in enumerate(self.parameters.named):
+        for position, (name, _) in enumerate(self.parameters.named):
             add(name, "", "parameter", -1 - position, name.rpartition(".")[0], -1)
-        for name, _, _ in self.parameters.buffers:
+        for name, _ in self.parameters.buffers:
             add(name, "", "buffer", _BUFFER, name.rpartition(".")[0], -1)
         for held in recorder.holder.entries:
             node, kind, module = self._computed_name(held)
@@ -213,13 +214,18 @@ class Capture:
     def structure(self, structures: Structures) -> Structure:
         """Items and graph of this step, or those of an earlier one that was built the same."""
         parameters = self.parameters
-        names = tuple([name for name, _, _ in (*parameters.named, *parameters.buffers)])
+        names = tuple([name for name, _ in (*parameters.named, *parameters.buffers)])
         key = (tuple(self.recorder.holder.entries), tuple(self.links), names)
         return structures.of(self.recorder, key, self._build)
 
     def _build(self) -> tuple[list[Item], dict[str, Any]]:
         items = self.items()
-        return items, build_graph(self.recorder, self._placed(items), self._stated(items))
+        graph = build_graph(self.recorder, self._placed(items), self._stated(items))
+        owned = dict([*self.parameters.named, *self.parameters.buffers])
+        for node in graph["nodes"]:
+            if node["kind"] in ("parameter", "buffer"):  # also those that nothing read
+                node["shape"] = list(owned[node["node"]].shape)
+        return items, graph
 
     def _placed(self, items: list[Item]) -> list[Item]:
         """The same items with the slots at which parameters and buffers were read."""

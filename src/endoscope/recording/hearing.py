@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from endoscope.capture.boundary import bound_names
+from endoscope.capture.calls import Calls
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import named_leaves
 from endoscope.capture.patches import activate, deactivate
@@ -130,6 +131,7 @@ class StepRecorder(Recorder):
     def __init__(
         self,
         models: Iterable[tuple[str, torch.nn.Module]],
+        names: Calls,
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
@@ -142,8 +144,8 @@ class StepRecorder(Recorder):
         self.deaf = False
         self.loss_names: dict[int, str] = {}  # id of a tensor that was tagged as a loss -> its name
         self.roots: dict[int, str] = {}
+        self.calls.adopt(names)
         for name, module in models:
-            self.calls.know(module, name)
             self.roots[id(module)] = name
             self.target = self.target or module
         hear: Any = self.__torch_function__
@@ -156,13 +158,20 @@ class StepRecorder(Recorder):
         if func is Tensor.backward:
             self.slow[func] = _BACKWARD
             return None
-        return super().learn(func, simple, passing)
+        facts = super().learn(func, simple, passing)
+        if func is torch.autograd.grad and facts is not None:
+            self.slow[func] = simple.pop(func)
+            return None
+        return facts
 
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts is _BACKWARD:
             name = self.loss_name(args[0])
             with self.holder.gradients.named(name):
                 return func(*args, **kwargs)
+        if func is torch.autograd.grad:
+            with self.holder.gradients.handed_over():
+                return super().hear_slowly(func, facts, args, kwargs)
         return super().hear_slowly(func, facts, args, kwargs)
 
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:

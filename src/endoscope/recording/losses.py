@@ -11,6 +11,9 @@ gradient over as the new `.grad` unless somebody else holds it, in which case it
     another backward pass    the hook sees that `.grad` is borrowed
     clipping, unscaling, …   heard by the recorder, which calls `before_write`
     the optimizer            `protect` copies from the first time on that an optimizer was seen to write into gradients
+
+`torch.autograd.grad` hands its results to the user and to nobody else. They are the gradients of a loss only inside of
+a block that names it.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ class LossGradients:
         self.found: dict[tuple[int, str], list[Tensor]] = {}
         self.losses: dict[str, None] = {}  # in order of appearance
         self._borrowed: dict[int, tuple[tuple[int, str], int]] = {}  # slot -> place in `found`, version
-        self._expected: set[int] = set()  # parameters that are about to get a `.grad`
+        self._expected: dict[int, Tensor | None] = {}  # parameters that are about to get a `.grad`, or more of it
+        self._handed_over = False  # `torch.autograd.grad` is running
         self._handles: list[Any] = []
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
@@ -47,6 +51,15 @@ class LossGradients:
             yield
         finally:
             self._running = before
+
+    @contextlib.contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """Around `torch.autograd.grad`."""
+        before, self._handed_over = self._handed_over, True
+        try:
+            yield
+        finally:
+            self._handed_over = before
 
     @property
     def name(self) -> str:
@@ -69,28 +82,41 @@ class LossGradients:
             self._handles.append(parameter.register_post_accumulate_grad_hook(partial(self._arrived, slot)))
 
     def _store(self, slot: int, gradient: Tensor) -> None:
+        if self._handed_over and self.current is None:
+            return
         name = self.name
         self.losses[name] = None
         self.found.setdefault((slot, name), []).append(gradient)
 
     def _arrives(self, slot: int, parameter: Tensor, gradient: Tensor) -> None:
-        if parameter.grad is None:
-            self._expected.add(slot)
+        if self._handed_over:
+            if self.current is not None:
+                self._copy(slot)
+                self._borrow(slot, gradient)
+        elif parameter.grad is None:
+            self._expected[slot] = None
         else:
             self._copy(slot)
-            self._store(slot, gradient)
+            self._expected[slot] = gradient
 
     def _arrived(self, slot: int, parameter: Tensor) -> None:
         if slot in self._expected and parameter.grad is not None:
-            self._expected.discard(slot)
-            self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
-            self._store(slot, parameter.grad)
-            place = (slot, self.name)
-            if len(self.found[place]) == 1:
-                self._borrowed[slot] = (place, version_of(parameter.grad))
+            gradient = self._expected.pop(slot)
+            if gradient is not None:
+                self._store(slot, gradient)
             else:
-                with torch.no_grad():
-                    self.found[place][-1] = parameter.grad.detach().clone()
+                self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
+                self._borrow(slot, parameter.grad)
+
+    def _borrow(self, slot: int, gradient: Tensor) -> None:
+        """Hold what somebody else has, too."""
+        self._store(slot, gradient)
+        place = (slot, self.name)
+        if len(self.found[place]) == 1:
+            self._borrowed[slot] = (place, version_of(gradient))
+        else:
+            with torch.no_grad():
+                self.found[place][-1] = gradient.detach().clone()
 
     # ---- what was borrowed -----------------------------------------------------------------------
 
@@ -151,4 +177,5 @@ class LossGradients:
     def let_go(self) -> None:
         self.stop()
         self._borrowed.clear()
+        self._expected.clear()
         self.found.clear()

@@ -79,9 +79,18 @@ def _measure(rows: list[Row], raw: RawCollector, first: int) -> Measured:
 
 
 def batch_size(capture: Capture) -> int:
-    """Of the first model call of the step; 0 if there was none."""
+    """Of the first model call of the step, or else of the first tensor that was tagged; 0 if there was none."""
     sizes = Batches(capture)
-    return sizes.first
+    return sizes.first or _tagged_batch(capture)
+
+
+def _tagged_batch(capture: Capture) -> int:
+    recorder = capture.recorder
+    for held in recorder.holder.entries:
+        tensor = recorder.kept.get(held.slot) if held.call < 0 and held.batch_dim is not None else None
+        if tensor is not None and 0 <= held.batch_dim < tensor.dim() and tensor.shape[held.batch_dim]:
+            return int(tensor.shape[held.batch_dim])
+    return 0
 
 
 class Batches:
@@ -126,7 +135,7 @@ class Batches:
 def _rows(capture: Capture, items: list[Item], gaps: list[GapRecord]) -> list[Row]:
     recorder, parameters, gradients = capture.recorder, capture.parameters, capture.gradients
     batches = Batches(capture)
-    buffers = {name: b for name, b, _ in parameters.buffers}
+    buffers = dict(parameters.buffers)
     rows: list[Row] = []
     for item in items:
         if item.kind == "parameter":
@@ -158,8 +167,8 @@ def _updates(capture: Capture, items: list[Item]) -> list[Row]:
         return []
     now = [parameters.named[-1 - item.slot][1].detach() for item in moved]
     differences = [parameters.before[-1 - item.slot] for item in moved]
-    torch._foreach_neg_(differences)
-    torch._foreach_add_(differences, now)
+    for before, after in zip(differences, now, strict=True):
+        torch.sub(after, before, out=before)
     return [Row(item, "update", tensor, None) for item, tensor in zip(moved, differences, strict=True)]
 
 
@@ -189,7 +198,7 @@ def _without_gradient(capture: Capture) -> list[str]:
         return []
     reached = {slot for slot, _ in gradients.found}
     named = enumerate(capture.parameters.named)
-    return [name for position, (name, p, _) in named if p.requires_grad and -1 - position not in reached]
+    return [name for position, (name, p) in named if p.requires_grad and -1 - position not in reached]
 
 
 def _cosines(capture: Capture, items: list[Item]) -> list[list[Any]]:

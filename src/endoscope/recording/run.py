@@ -24,6 +24,7 @@ from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
 from endoscope.recording.finishing import Finisher
+from endoscope.recording.inventory import Inventory
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
 from endoscope.recording.schedule import Schedule
@@ -62,6 +63,7 @@ class Run:
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
         self._finisher = Finisher(self._writer, self._worker, self._keep, self.shield)
         self._watches: list[Watch] = []
+        self._inventory = Inventory(self._watches)
         self._selection = Selection(())
         self._scratch: dict[int, torch.Tensor] = {}
         self._open: Step | None = None
@@ -198,7 +200,7 @@ class Run:
         if not self._has_room(step):
             self._schedule.could_not_capture()
             return
-        capture = Capture(self._watches, self._selection, self._scratch, self.shield.report)
+        capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.report)
         try:
             capture.begin()
         except BaseException:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from endoscope.errors import BadArgument
@@ -126,13 +127,16 @@ def _listed(values: Any) -> Any:
 
 
 def plain_number(value: Any) -> Any:
-    """A float; a tensor or array with several elements as a numpy array, one element per sample."""
+    """A float; of several numbers a numpy array, one element per sample."""
     if isinstance(value, torch.Tensor):
         with torch._C.DisableTorchFunction(), torch.no_grad():
             value = value.detach()
             if value.numel() == 1:
                 return float(value.item())
-            return value.to(torch.float64).cpu().numpy().copy()
-    if hasattr(value, "shape") and getattr(value, "size", 1) != 1:
-        return value.astype("float64")
+            value = value.to(torch.float64).cpu().numpy()
+    if hasattr(value, "shape") or isinstance(value, (list, tuple)):
+        value = np.array(value, dtype=np.float64)  # a copy
+        if value.size == 0:
+            raise BadArgument("a metric is a number, or one number for each sample; this one is empty.")
+        return value if value.size > 1 else float(value.item())
     return float(value)

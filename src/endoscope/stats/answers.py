@@ -12,49 +12,57 @@ from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, NUMBERS, QUANTILES, S
 from endoscope.stats.request import Measured
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from endoscope.stats.geometry import Arrangement
 
 
 class Answers:
     """The statistics of n requests, some of them with samples and units.
 
-    `arrangements` has one entry for each request, None for those that cannot be measured. `sample_counts` says how
-    many samples of each are wanted.
+    `arrangements` has one entry for each request, None for those that cannot be measured. `samples` says how
+    many samples of each are measured one by one.
     """
 
-    def __init__(self, arrangements: Sequence[Arrangement | None], sample_counts: list[int]) -> None:
+    def __init__(self, arrangements: Sequence[Arrangement | None], samples: list[int]) -> None:
         requests = len(arrangements)
         self.arrangements = arrangements
-        self.sample_starts = [0, *accumulate(sample_counts)]
-        self.unit_starts = [0, *accumulate(how.units if how else 0 for how in arrangements)]
+        self.sample_counts = samples
+        self.sample_starts = [0, *accumulate(samples)]
+        self.unit_starts = [0, *accumulate([how.units if how else 0 for how in arrangements])]
         self.numbers = np.full((len(NUMBERS) + len(QUANTILES), requests), np.nan)
         self.counts = np.zeros((len(COUNTS), requests), np.int64)
         self.histograms = np.zeros((requests, HISTOGRAM_BINS), np.uint32)
+        self.histogram_ends = np.zeros((requests, 2), np.int64)
         self.samples = np.full((len(SAMPLE), self.sample_starts[-1]), np.nan, np.float32)
         self.units = np.full((len(UNIT), self.unit_starts[-1]), np.nan, np.float32)
 
-    def measured(self, gaps: list[tuple[int, str]]) -> Measured:
+    def trim(self, request: int) -> None:
+        """Note which bins of a histogram are in use; the kernels do that themselves."""
+        used = self.histograms[request].nonzero()[0]
+        if len(used):
+            self.histogram_ends[request] = used[0], used[-1] + 1
+
+    def measured(self, gaps: list[tuple[int, str]], notes: list[tuple[int, str]]) -> Measured:
         """Everything as columns."""
         self._put_units_in_order()
-        first, values, offsets = _trimmed(self.histograms)
-        counts = np.diff(np.array(self.sample_starts, np.int32))
-        names = (*NUMBERS, *QUANTILES)
-        columns: dict[str, Any] = dict(zip(names, self.numbers, strict=True)) | dict(
-            zip(COUNTS, self.counts, strict=True)
-        )
-        rows = np.arange(self.sample_starts[-1], dtype=np.int32)
+        first, values, offsets = self._trimmed()
+        request, index = self._sample_numbers()
+        columns: dict[str, Any] = dict(zip((*NUMBERS, *QUANTILES), self.numbers, strict=True))
+        columns.update(zip(COUNTS, self.counts, strict=True))
         return Measured(
             whole={name: columns[name] for name in WHOLE},
             hist_first=first,
             hist_values=values,
             hist_offsets=offsets,
-            sample_request=np.repeat(np.arange(len(counts), dtype=np.int32), counts),
-            sample_index=rows - np.repeat(np.array(self.sample_starts[:-1], np.int32), counts),
+            sample_request=request,
+            sample_index=index,
             samples=dict(zip(SAMPLE, self.samples, strict=True)),
             unit_shape=[how.unit_shape if how else () for how in self.arrangements],
             unit_offsets=np.array(self.unit_starts, np.int32),
             units=dict(zip(UNIT, self.units, strict=True)),
             gaps=gaps,
+            notes=notes,
         )
 
     def _put_units_in_order(self) -> None:
@@ -66,14 +74,19 @@ class Answers:
                 part = self.units[:, start : start + how.units]
                 part[:] = part.reshape(len(UNIT), *read).transpose(back).reshape(part.shape)
 
+    def _trimmed(self) -> tuple[NDArray[np.int16], NDArray[np.uint32], NDArray[np.int32]]:
+        """Each histogram from its first to its last bin that is not empty: first bins, counts, offsets."""
+        ends = self.histogram_ends.tolist()
+        pieces = [row[first:end] for row, (first, end) in zip(self.histograms, ends, strict=True)]
+        values = np.concatenate(pieces) if pieces else np.zeros(0, np.uint32)
+        offsets = [0, *accumulate([end - first for first, end in ends])]
+        return self.histogram_ends[:, 0].astype(np.int16), values, np.array(offsets, np.int32)
 
-def _trimmed(histograms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each histogram from its first to its last bin that is not empty: first bins, counts, offsets."""
-    used = histograms != 0
-    first = used.argmax(axis=1)
-    length = np.where(used.any(axis=1), HISTOGRAM_BINS - used[:, ::-1].argmax(axis=1) - first, 0)
-    offsets = np.zeros(len(histograms) + 1, np.int32)
-    np.cumsum(length, out=offsets[1:])
-    skipped = np.arange(len(histograms)) * HISTOGRAM_BINS + first - offsets[:-1]
-    values = histograms.ravel()[np.arange(offsets[-1]) + np.repeat(skipped, length)]
-    return first.astype(np.int16), values, offsets
+    def _sample_numbers(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """For every row of the table of samples: of which request it is, and which sample of it."""
+        rows = np.arange(self.sample_starts[-1], dtype=np.int32)
+        if not len(rows):
+            return rows, rows.copy()
+        counts = np.array(self.sample_counts)
+        request = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        return request, rows - np.array(self.sample_starts, np.int32)[request]

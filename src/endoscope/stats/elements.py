@@ -61,16 +61,18 @@ def _lookup(dtype: torch.dtype) -> int:
     return _tables[dtype].data_ptr()
 
 
-def is_readable(tensor: torch.Tensor) -> bool:
-    """Can the kernels read this tensor in place?"""
-    return (
+def locate(tensor: torch.Tensor) -> int | None:
+    """The address at which the kernels can read this tensor as it is; None if they cannot."""
+    if not (
         tensor.is_cpu
         and tensor.layout is torch.strided
+        and tensor.dtype in _CODES
         and not tensor.is_nested
         and not tensor.is_neg()
-        and element_of(tensor.dtype) is not None
-        and (address_of(tensor) != 0 or tensor.numel() == 0)
-    )
+    ):
+        return None
+    address: int = address_of(tensor)
+    return address if address or not tensor.numel() else None
 
 
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -70,6 +70,7 @@ class Fused:
         answers.numbers[:, number] = floats[: ends[0]].numpy()
         answers.counts[1:, number] = flat[ends[0] : ends[1]].numpy()
         answers.histograms[number] = flat[ends[1] : ends[2]].numpy()
+        answers.trim(number)
         row, unit = answers.sample_starts[number], answers.unit_starts[number]
         table = floats[ends[2] : ends[3]].reshape(len(SAMPLE), -1)
         answers.samples[:, row : row + one.samples] = table.to(torch.float32).numpy()

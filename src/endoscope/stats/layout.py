@@ -9,6 +9,10 @@ from __future__ import annotations
 # One request: where the numbers are, and what is wanted.
 (
     ADDRESS,  # of the first element
+    SAMPLE_ROW,  # first row in the table of samples, -1: samples are not wanted
+    UNIT_AT,  # first entry in the tables of units
+    DIMS_AT,  # where its dimensions begin in the table of dimensions
+    # The same for all tensors of this shape and type, from here on.
     CODE,  # type of the elements, see below
     LOOKUP,  # address of the 256 float32 that 8-bit elements stand for
     IS_INTEGER,  # quantiles between two bins are rounded
@@ -16,11 +20,8 @@ from __future__ import annotations
     SAMPLE_STRIDE,
     SAMPLE_SIZE,  # elements of one sample
     DIMS,  # 0: a sample is one dense piece of memory; else how many (size, stride) describe it
-    DIMS_AT,  # where they begin in the table of dimensions
-    SAMPLE_ROW,  # first row in the table of samples, -1: samples are not wanted
     UNIT_KIND,
     UNITS,
-    UNIT_AT,  # first entry in the tables of units
 ) = range(13)
 REQUEST_FIELDS = 13
 
@@ -37,6 +38,7 @@ RUNS = 2  # all numbers of one unit, then all of the next: features come first
     NUMBERS,  # float64, one column for each statistic in schema.stats.NUMBERS, then one for each quantile
     COUNTS,  # int64, one column for each statistic in schema.stats.COUNTS
     HISTOGRAMS,  # uint32, 257 for each request
+    HISTOGRAM_ENDS,  # int64, for each request the first bin that is not empty, and the one behind the last
     SAMPLE_TABLE,  # float32, one column for each statistic in schema.stats.SAMPLE
     SAMPLE_TOTAL,
     UNIT_TABLE,  # float32, one column for each statistic in schema.stats.UNIT
@@ -53,18 +55,12 @@ RUNS = 2  # all numbers of one unit, then all of the next: features come first
     UNIT_MISSING,
     STATE,  # running totals
     CANDIDATES,  # float64: numbers from which exact quantiles are taken
-) = range(21)
-JOB_FIELDS = 21
+) = range(22)
 
 # Types of elements. Below FIRST_WIDE everything is exact in float32 and is measured as float32.
 FLOAT32, BFLOAT16, FLOAT16, BYTE, INT16, UINT16, COMPLEX64, COMPLEX32 = range(8)
 FLOAT64, INT32, UINT32, INT64, UINT64, COMPLEX128 = range(16, 22)
 FIRST_WIDE = 16
-ITEM_SIZES = {
-    FLOAT32: 4, BFLOAT16: 2, FLOAT16: 2, BYTE: 1, INT16: 2, UINT16: 2, COMPLEX64: 8, COMPLEX32: 4,
-    FLOAT64: 8, INT32: 4, UINT32: 4, INT64: 8, UINT64: 8, COMPLEX128: 16,
-}  # fmt: skip
-
 PIECE = 2048  # elements looked at in one go: they stay in the first-level cache, and float32 sums stay precise
 LONG_ROW = 512  # elements; shorter rows of units are joined to about this length
 SHORT_RUN = 256  # elements; shorter runs are looked at several at a time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,38 +20,57 @@ WORTH_A_THREAD = 400_000  # elements; below that, starting a thread costs more t
 SMALLEST_LOAD = 4_000  # elements; a smaller request costs about as much
 
 
+class Reading(NamedTuple):
+    """How tensors of one shape and type are read: made once, then used for all of them."""
+
+    how: Arrangement
+    samples: int  # how many are measured one by one
+    note: str  # what is left out, "" if nothing
+    load: int
+    fields: tuple[int, ...]  # of the table of requests, from CODE on
+    dims: tuple[int, ...]
+
+
+def reading_of(element: Element, how: Arrangement, samples: int, note: str) -> Reading:
+    """Everything about a request but its address."""
+    fields = (
+        element.code, element.lookup, int(element.is_integer),
+        how.samples, how.sample_stride, how.sample_size, len(how.dims), how.unit_kind, how.units,
+    )  # fmt: skip
+    dims = tuple(number for dim in how.dims for number in dim)
+    return Reading(how, samples, note, how.samples * how.sample_size + SMALLEST_LOAD, fields, dims)
+
+
 class Plan:
     """What is to be measured where, for one call of the kernels."""
 
     def __init__(self) -> None:
-        self.rows: list[int] = []  # numbers of the requests to measure
-        self.loads: list[int] = []  # how much work each of them is
+        self._rows: list[int] = []  # numbers of the requests that are for the kernels
+        self._loads: list[int] = []
         self._table = array("q")
         self._dims = array("q")
+        self._count = 0
 
     def skip(self) -> None:
         """The next request is not for the kernels."""
         self._table.extend((0,) * at.REQUEST_FIELDS)
+        self._count += 1
 
-    def add(self, address: int, element: Element, how: Arrangement, sample_row: int, unit_at: int) -> None:
+    def add(self, address: int, reading: Reading, sample_row: int, unit_at: int) -> None:
         """The next request is for the kernels."""
-        dims_at = len(self._dims) // 2
-        for dim in how.dims:
-            self._dims.extend(dim)
-        self.rows.append(len(self._table) // at.REQUEST_FIELDS)
-        self.loads.append(how.samples * how.sample_size + SMALLEST_LOAD)
-        self._table.extend(
-            (
-                address, element.code, element.lookup, element.is_integer,
-                how.samples, how.sample_stride, how.sample_size, len(how.dims), dims_at,
-                sample_row, how.unit_kind, how.units, unit_at,
-            )
-        )  # fmt: skip
+        self._table.extend((address, sample_row, unit_at, len(self._dims) // 2, *reading.fields))
+        if reading.dims:
+            self._dims.extend(reading.dims)
+        self._rows.append(self._count)
+        self._loads.append(reading.load)
+        self._count += 1
 
     def run(self, kernels: Kernels, answers: Answers, threads: int) -> None:
         """Measure everything."""
-        shares = self._shares() if threads > 1 else [self.rows]
+        if not self._rows:
+            return
         job = self._job(answers)
+        shares = self._shares() if threads > 1 else [self._rows]
         helpers = [threading.Thread(target=_work, args=(kernels, job, share)) for share in shares[1:]]
         for helper in helpers:
             helper.start()
@@ -61,11 +80,11 @@ class Plan:
 
     def _shares(self) -> list[list[int]]:
         """The requests in two lists of about the same load, or in one if there is little to do."""
-        if sum(self.loads) < WORTH_A_THREAD:
-            return [self.rows]
+        if sum(self._loads) < WORTH_A_THREAD:
+            return [self._rows]
         shares: list[list[int]] = [[], []]
         totals = [0, 0]
-        for load, row in sorted(zip(self.loads, self.rows, strict=True), reverse=True):
+        for load, row in sorted(zip(self._loads, self._rows, strict=True), reverse=True):
             lighter = totals[0] > totals[1]
             shares[lighter].append(row)
             totals[lighter] += load
@@ -76,10 +95,11 @@ class Plan:
         return [
             self._table.buffer_info()[0],
             self._dims.buffer_info()[0],
-            len(self._table) // at.REQUEST_FIELDS,
+            self._count,
             answers.numbers.ctypes.data,
             answers.counts.ctypes.data,
             answers.histograms.ctypes.data,
+            answers.histogram_ends.ctypes.data,
             answers.samples.ctypes.data,
             answers.samples.shape[1],
             answers.units.ctypes.data,

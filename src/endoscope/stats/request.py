@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Measured:
     unit_offsets: NDArray[np.int32]
     units: dict[str, NDArray[np.float32]]  # schema.stats.UNIT -> numbers
     gaps: list[tuple[int, str]]  # request, and why it could not be measured
+    notes: list[tuple[int, str]] = field(default_factory=list)  # request, and what was left out of it
 
 
 def joined(a: Measured, b: Measured) -> Measured:
@@ -65,4 +66,5 @@ def joined(a: Measured, b: Measured) -> Measured:
         unit_offsets=offsets(a.unit_offsets, b.unit_offsets),
         units=columns(a.units, b.units),
         gaps=[*a.gaps, *((rows + request, reason) for request, reason in b.gaps)],
+        notes=[*a.notes, *((rows + request, note) for request, note in b.notes)],
     )

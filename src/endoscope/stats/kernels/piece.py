@@ -14,6 +14,7 @@ from endoscope.stats.kernels import state as total
 from endoscope.stats.kernels import vectors as eight
 from endoscope.stats.kernels.machine import (
     bits_of_float,
+    fewer,
     get_f32,
     get_f64,
     get_i64,
@@ -28,6 +29,7 @@ from endoscope.stats.kernels.machine import (
 LARGE = np.float32(2.0**90)
 TINY = np.float32(2.0**-48)
 ZERO = np.float32(0.0)
+BLOCK = 256  # numbers that are added up on their own: a long sum of equal numbers rounds in one direction
 
 
 @kernel("Tuple((f4, f4, f4, f4, f4, i4))(i8, i8, f4, i8, b1)")
@@ -43,19 +45,22 @@ def sweep(
     zeros = eight.no_counts(np.int32(0))
     shifts = eight.all_equal(shift)
     whole = length - length % eight.LANES
-    for i in range(0, whole, eight.LANES):
-        numbers = eight.load(address, i)
-        shifted = eight.subtract(numbers, shifts)
-        sums = eight.add(sums, shifted)
-        squares = eight.add_square(squares, shifted)
-        magnitudes = eight.add(magnitudes, eight.magnitude(numbers))
-        low = eight.smaller(low, numbers)
-        high = eight.larger(high, numbers)
-        zeros = eight.count_zeros(zeros, numbers)
-        if zeros_apart:
-            eight.tally_zeros_apart(table, numbers)
-        else:
-            eight.tally(table, address, i)
+    for start in range(0, whole, BLOCK):
+        s8, q8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
+        for i in range(start, fewer(start + BLOCK, whole), eight.LANES):
+            numbers = eight.load(address, i)
+            shifted = eight.subtract(numbers, shifts)
+            s8 = eight.add(s8, shifted)
+            q8 = eight.add_square(q8, shifted)
+            m8 = eight.add(m8, eight.magnitude(numbers))
+            low = eight.smaller(low, numbers)
+            high = eight.larger(high, numbers)
+            zeros = eight.count_zeros(zeros, numbers)
+            if zeros_apart:
+                eight.tally_zeros_apart(table, numbers)
+            else:
+                eight.tally(table, address, i)
+        sums, squares, magnitudes = eight.add(sums, s8), eight.add(squares, q8), eight.add(magnitudes, m8)
     s, q, m = eight.total(sums), eight.total(squares), eight.total(magnitudes)
     lo, hi, z = eight.lowest(low), eight.highest(high), eight.total_count(zeros)
     for i in range(whole, length):
@@ -74,19 +79,22 @@ def sweep(
     return s, q, m, lo, hi, z
 
 
-@kernel("f4(i8, i8, f4)")
-def squares_around(address: int, length: int, mean: float) -> float:
-    """The sum of squared distances from the mean."""
-    means = eight.all_equal(mean)
-    squares = eight.all_equal(ZERO)
+@kernel("UniTuple(f4, 2)(i8, i8, f4)")
+def sums_around(address: int, length: int, shift: float) -> tuple[float, float]:
+    """Sum and squares of (number - shift)."""
+    shifts = eight.all_equal(shift)
+    sums, squares = eight.all_equal(ZERO), eight.all_equal(ZERO)
     whole = length - length % eight.LANES
     for i in range(0, whole, eight.LANES):
-        squares = eight.add_square(squares, eight.subtract(eight.load(address, i), means))
-    q = eight.total(squares)
+        shifted = eight.subtract(eight.load(address, i), shifts)
+        sums = eight.add(sums, shifted)
+        squares = eight.add_square(squares, shifted)
+    s, q = eight.total(sums), eight.total(squares)
     for i in range(whole, length):
-        d = get_f32(address, i) - mean
+        d = get_f32(address, i) - shift
+        s += d
         q += d * d
-    return q
+    return s, q
 
 
 @kernel("UniTuple(f8, 4)(i8, i8, i8, f8)")
@@ -151,14 +159,18 @@ def look(job: int, state: int, address: int, length: int) -> tuple[bool, float, 
     if not (m < LARGE and q < LARGE) or (m > ZERO and greater(hi, -lo) < TINY):
         return _look_again(job, state, address, length)
     count = np.float64(length)
-    offset = np.float64(s) / count
-    mean = np.float64(shift) + offset
-    around = np.float64(q) - count * offset * offset
-    if count * offset * offset > 64.0 * around:  # the shift was far off, so little is left of the precision
-        if lo < hi:
-            around = np.float64(squares_around(address, length, np.float32(mean)))
-        else:
-            mean, around = np.float64(lo), 0.0
+    mean, around = np.float64(lo), 0.0
+    if lo < hi:
+        offset = np.float64(s) / count
+        around = np.float64(q) - count * offset * offset
+        if count * offset * offset > 4.0 * around:  # the shift was far off, so little is left of the precision
+            shift = np.float32(np.float64(sums_around(address, length, ZERO)[0]) / count)
+            s, q = sums_around(address, length, shift)
+            offset = np.float64(s) / count
+            around = np.float64(q) - count * offset * offset
+        mean = np.float64(shift) + offset
+    else:
+        m = abs(lo) * np.float32(length)
     total.add_piece(state, count, mean, around, np.float64(m), np.float64(lo), np.float64(hi), np.float64(z))
     set_f64(state, total.SHIFT, mean)
     return True, count, mean, around, greater(hi, -lo)

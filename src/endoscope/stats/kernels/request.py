@@ -21,6 +21,7 @@ from endoscope.stats.kernels.machine import (
     greater,
     increment,
     kernel,
+    set_i64,
     set_u32,
 )
 
@@ -171,6 +172,18 @@ def _take_zeros_out(job: int, request: int, table: int, zeros: int) -> None:
                     increment(table, key)
 
 
+@kernel("void(i8, i8)")
+def _trim(stored: int, ends: int) -> None:
+    """Note which bins of a stored histogram are in use."""
+    first, end = 0, HISTOGRAM_BINS
+    while first < HISTOGRAM_BINS and get_u32(stored, first) == 0:
+        first += 1
+    while end > first and get_u32(stored, end - 1) == 0:
+        end -= 1
+    set_i64(ends, 0, first if first < end else 0)
+    set_i64(ends, 1, end if first < end else 0)
+
+
 @kernel("void(i8, i8, i8, i8, b1)")
 def _finish_histogram(job: int, request: int, state: int, row: int, is_wide: bool) -> None:
     whole = state + 8 * total.WHOLE
@@ -183,6 +196,7 @@ def _finish_histogram(job: int, request: int, state: int, row: int, is_wide: boo
         _take_zeros_out(job, request, table, np.int64(get_f64(state, total.PLAIN_ZEROS)))
     bottom, top = histogram.read(table, is_wide, greater(high, -low), finite - zeros, coarse, stored)
     set_u32(stored, ZERO_BIN, zeros)
+    _trim(stored, get_i64(job, at.HISTOGRAM_ENDS) + 16 * row)
     quantiles.write(job, request, row, table, bottom, top, finite, zeros, low, high)
     histogram.clear(table, is_wide, coarse, bottom, top, odd)
 
@@ -208,6 +222,7 @@ def measure(job: int, row: int) -> None:
     if kind != at.NO_UNITS:
         if kind == at.COLUMNS:
             units.fold(job, get_i64(request, at.UNITS), _row_length(request))
-        units.close_units(job, request, count // get_i64(request, at.UNITS), scale)
+        complete = get_f64(state, total.WHOLE + total.FINITE) == count
+        units.close_units(job, request, count // get_i64(request, at.UNITS), scale, complete)
     total.write_whole(job, state, row, count)
     _finish_histogram(job, request, state, row, is_wide)

@@ -9,6 +9,7 @@ import numpy as np
 from endoscope.stats import layout as at
 from endoscope.stats.kernels import vectors as eight
 from endoscope.stats.kernels.machine import get_f32, get_f64, get_i64, greater, kernel, set_f32, set_f64
+from endoscope.stats.kernels.piece import sums_around
 
 # Below this part of the squared mean, a variance is rounding: float32 numbers cannot differ by less.
 ROUNDING = 1e-14
@@ -17,19 +18,36 @@ ROUNDING = 1e-14
 @kernel("void(i8, i8)")
 def open_units(job: int, units: int) -> None:
     """Start all units of a tensor."""
-    for unit in range(units):
-        set_f64(get_i64(job, at.UNIT_SUMS), unit, 0.0)
-        set_f64(get_i64(job, at.UNIT_SQUARES), unit, 0.0)
-        set_f32(get_i64(job, at.UNIT_LARGEST), unit, np.float32(0.0))
-        set_f64(get_i64(job, at.UNIT_MISSING), unit, 0.0)
-
-
-@kernel("void(i8, i8, b1, i8, i8, f8)")
-def add_row(job: int, row: int, is_wide: bool, first: int, units: int, scale: float) -> None:
-    """Add the numbers of one row that are finite, from the first unit on."""
     sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
     largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
+    for unit in range(units):
+        set_f64(sums, unit, 0.0)
+    for unit in range(units):
+        set_f64(squares, unit, 0.0)
+    for unit in range(units):
+        set_f32(largest, unit, np.float32(0.0))
+    for unit in range(units):
+        set_f64(missing, unit, 0.0)
+
+
+@kernel("void(i8, i8, i8, i8)")
+def _add_ordinary_row(job: int, row: int, first: int, units: int) -> None:
+    """Add one row of ordinary float32 numbers."""
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    largest = get_i64(job, at.UNIT_LARGEST)
     for unit in range(first, units):
+        x = np.float64(get_f32(row, unit))
+        set_f64(sums, unit, get_f64(sums, unit) + x)
+        set_f64(squares, unit, get_f64(squares, unit) + x * x)
+        set_f32(largest, unit, greater(get_f32(largest, unit), abs(x)))
+
+
+@kernel("void(i8, i8, b1, i8, f8)")
+def _add_row(job: int, row: int, is_wide: bool, units: int, scale: float) -> None:
+    """Add the numbers of one row that are finite."""
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
+    for unit in range(units):
         x = get_f64(row, unit) if is_wide else np.float64(get_f32(row, unit))
         if abs(x) < np.inf:
             scaled = x * scale
@@ -45,15 +63,19 @@ def add_rows(
     job: int, rows: int, stride: int, count: int, length: int, is_wide: bool, ordinary: bool, scale: float
 ) -> None:
     """Add rows that have one number for each unit; eight rows of ordinary float32 numbers at once."""
+    if not ordinary or is_wide:
+        for row in range(count):
+            _add_row(job, rows + (8 if is_wide else 4) * row * stride, is_wide, length, scale)
+        return
     first = 0
-    if count == at.ROWS_TOGETHER and ordinary and not is_wide:
+    if count == at.ROWS_TOGETHER:
         sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
         largest = get_i64(job, at.UNIT_LARGEST)
         first = length - length % eight.LANES
         for unit in range(0, first, eight.LANES):
             eight.add_eight_rows(rows, stride, sums, squares, largest, unit)
     for row in range(count):
-        add_row(job, rows + (8 if is_wide else 4) * row * stride, is_wide, first, length, scale)
+        _add_ordinary_row(job, rows + 4 * row * stride, first, length)
 
 
 @kernel("void(i8, i8, i8)")
@@ -80,38 +102,67 @@ def add_run(job: int, unit: int, length: int, finite: float, mean: float, around
     set_f64(missing, unit, get_f64(missing, unit) + (length - finite))
 
 
+@kernel("void(i8, i8, i8, i8)")
+def _add_ordinary_run(job: int, unit: int, address: int, length: int) -> None:
+    """Add a few ordinary float32 numbers that belong to one unit."""
+    peaks = eight.all_equal(np.float32(0.0))
+    whole = length - length % eight.LANES
+    for i in range(0, whole, eight.LANES):
+        peaks = eight.larger(peaks, eight.magnitude(eight.load(address, i)))
+    largest = np.float64(eight.highest(peaks))
+    for i in range(whole, length):
+        largest = greater(largest, abs(get_f32(address, i)))
+    shift = np.float32(sums_around(address, length, np.float32(0.0))[0] / np.float32(length))
+    s, q = sums_around(address, length, shift)
+    offset = np.float64(s) / length
+    mean, around = np.float64(shift) + offset, np.float64(q) - length * offset * offset
+    add_run(job, unit, length, np.float64(length), mean, greater(around, 0.0), largest)
+
+
 @kernel("void(i8, i8, i8, i8, b1, b1, f8)")
 def add_short_run(job: int, unit: int, address: int, length: int, is_wide: bool, ordinary: bool, scale: float) -> None:
     """Add a few numbers that belong to one unit."""
+    if ordinary and not is_wide:
+        _add_ordinary_run(job, unit, address, length)
+        return
     finite, s, q, largest = 0, 0.0, 0.0, 0.0
     for i in range(length):
         x = get_f64(address, i) if is_wide else np.float64(get_f32(address, i))
-        if ordinary or abs(x) < np.inf:
+        if abs(x) < np.inf:
             finite += 1
             s += x * scale
             largest = greater(largest, abs(x))
     mean = s / finite if finite > 0 else 0.0
     for i in range(length):
         x = get_f64(address, i) if is_wide else np.float64(get_f32(address, i))
-        if ordinary or abs(x) < np.inf:
+        if abs(x) < np.inf:
             d = x * scale - mean
             q += d * d
     add_run(job, unit, length, np.float64(finite), mean, q, largest)
 
 
-@kernel("void(i8, i8, i8, f8)")
-def close_units(job: int, request: int, total: int, scale: float) -> None:
-    """Write the statistics of all units; the columns are those of schema.stats.UNIT."""
-    table, rows = get_i64(job, at.UNIT_TABLE), get_i64(job, at.UNIT_TOTAL)
-    first, units = get_i64(request, at.UNIT_AT), get_i64(request, at.UNITS)
+@kernel("void(i8, i8, i8, f8, b1)")
+def close_units(job: int, request: int, total: int, scale: float, complete: bool) -> None:
+    """Write the statistics of all units; `complete` says that all numbers were finite.
+
+    The columns are those of schema.stats.UNIT.
+    """
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
+    units, rows = get_i64(request, at.UNITS), get_i64(job, at.UNIT_TOTAL)
+    means = get_i64(job, at.UNIT_TABLE) + 4 * get_i64(request, at.UNIT_AT)
+    spreads, peaks = means + 4 * rows, means + 8 * rows
+    each, back = 1.0 / total, 1.0 / scale
     for unit in range(units):
-        count = total - get_f64(get_i64(job, at.UNIT_MISSING), unit)
-        mean, std, largest = np.nan, np.nan, np.float32(np.nan)
-        if count > 0:
-            mean = get_f64(get_i64(job, at.UNIT_SUMS), unit) / count
-            variance = get_f64(get_i64(job, at.UNIT_SQUARES), unit) / count - mean * mean
-            std = math.sqrt(variance) if variance > ROUNDING * mean * mean else 0.0
-            largest = get_f32(get_i64(job, at.UNIT_LARGEST), unit)
-        set_f32(table, first + unit, mean / scale)
-        set_f32(table, rows + first + unit, std / scale)
-        set_f32(table, 2 * rows + first + unit, largest)
+        if not complete:
+            each = 1.0 / (total - get_f64(missing, unit))
+        mean = get_f64(sums, unit) * each
+        variance = get_f64(squares, unit) * each - mean * mean
+        spread = math.sqrt(variance if variance > ROUNDING * mean * mean else 0.0)
+        set_f32(means, unit, mean * back)
+        set_f32(spreads, unit, spread * back)
+        set_f32(peaks, unit, get_f32(largest, unit))
+        if not complete and get_f64(missing, unit) == total:
+            set_f32(means, unit, np.nan)
+            set_f32(spreads, unit, np.nan)
+            set_f32(peaks, unit, np.nan)
