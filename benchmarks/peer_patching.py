@@ -69,7 +69,9 @@ def with_nnsight(model: Any) -> Patch:
 def with_transformer_lens(model: Any) -> Patch:
     from transformer_lens import TransformerBridge
 
-    bridge = TransformerBridge.boot_transformers("gpt2", hf_model=model, device="cpu", tokenizer=_some_tokenizer())
+    with tempfile.TemporaryDirectory() as folder:  # it looks there again while it starts
+        tokenizer = _some_tokenizer(folder)
+        bridge = TransformerBridge.boot_transformers("gpt2", hf_model=model, device="cpu", tokenizer=tokenizer)
     clean, corrupt = prompts()
     _, cache = bridge.run_with_cache(clean)
 
@@ -86,7 +88,7 @@ def with_transformer_lens(model: Any) -> Patch:
     return patch
 
 
-def _some_tokenizer() -> Any:
+def _some_tokenizer(folder: str) -> Any:
     """It insists on one, though only token numbers are used here."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
@@ -94,9 +96,8 @@ def _some_tokenizer() -> Any:
 
     words = Tokenizer(WordLevel({"<x>": 0, "a": 1}, unk_token="<x>"))
     special = {name: "<x>" for name in ("bos_token", "eos_token", "pad_token", "unk_token")}
-    with tempfile.TemporaryDirectory() as folder:
-        PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
-        return PreTrainedTokenizerFast.from_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
+    return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ gigabyte, and are read from the system's cache: the speed of the disk is not mea
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
 import time
@@ -74,7 +73,7 @@ def best(action: Callable[[], Any], rounds: int = 5) -> tuple[float, float]:
         started = time.perf_counter()
         action()
         seconds.append(time.perf_counter() - started)
-    return seconds[0], statistics.median(seconds)
+    return seconds[0], float(np.median(seconds))
 
 
 def bytes_per_raw_float(root: Path) -> float:
@@ -97,7 +96,7 @@ def rows(steps: int, tensors: int, root: Path) -> list[list[str]]:
 
     path, seconds = write(root, steps, tensors)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    add("write one step", f"{1e3 * seconds[0]:.2f} ms", f"{1e3 * statistics.median(seconds):.2f} ms")
+    add("write one step", f"{1e3 * seconds[0]:.2f} ms", f"{1e3 * float(np.median(seconds)):.2f} ms")
     add("write rate", f"{size / 1e6 / sum(seconds):.0f} MB/s", f"{steps * tensors / sum(seconds):,.0f} tensors/s")
     add("size", f"{size / 1e6:.0f} MB", f"{size / steps / tensors:.0f} bytes/tensor")
     opened = best(lambda: endoscope.open(path))

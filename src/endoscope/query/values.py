@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed, ValueNotKept
-from endoscope.query.steps import Step, Steps
+from endoscope.query.steps import Step
 from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE, histogram_edges
 from endoscope.store.reader import RankReader
 from endoscope.store.streams import to_numpy
@@ -107,11 +107,6 @@ def why_not_kept(reader: RankReader, node: str, step: Step, what: str) -> ValueN
         kept = f"samples {_list(step.raw_samples)}" if step.raw_samples else "nothing"
         return ValueNotKept(f"{seen}. Kept raw at this step: {kept}.")
     return ValueNotKept(f"{seen}.")
-
-
-def steps_with(steps: Steps, ordinals: Iterable[int]) -> str:
-    """A few of the steps at which something was recorded, as text."""
-    return _list([int(steps.numbers[ordinal]) for ordinal in ordinals])
 
 
 def _list(values: Sequence[int]) -> str:

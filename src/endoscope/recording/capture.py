@@ -21,6 +21,7 @@ from endoscope.recording.selection import Selection
 from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of
 from endoscope.recording.watch import Watch, names
 from endoscope.schema.ops import Kind
+from endoscope.schema.recording import GapRecord
 
 _BUFFER = -(2**31)  # buffers are read from the model itself
 SECS_PER_OPERATION = 8e-6
@@ -141,13 +142,8 @@ class Capture:
     def nonfinite(self) -> bool:
         """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""
         held = [*self.recorder.kept.values(), *(g for found in self.gradients.found.values() for g in found)]
-        sums = []
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            for tensor in held:
-                if (tensor.is_floating_point() or tensor.is_complex()) and tensor.layout is torch.strided:
-                    # A difference of a number with itself is zero unless it is not finite; sums could overflow.
-                    value = tensor.detach()
-                    sums.append((value - value).abs().sum().float().cpu())
+            sums = [found for found in map(_strangeness, held) if found is not None]
             return bool(sums) and float(torch.stack(sums).sum()) != 0.0
 
     def cost(self) -> float:
@@ -194,6 +190,10 @@ class Capture:
             node, kind, module = self._computed_name(held)
             add(node, held.role, kind, held.slot, module, held.batch_dim)
         return self.selection.choose(self, items)
+
+    def not_held(self) -> list[GapRecord]:
+        reason = "it exists only inside of torch.func: vmap, grad and the like"
+        return [GapRecord(self._computed_name(held)[0], "value", reason) for held in self.recorder.holder.refused]
 
     def _computed_name(self, held: Held) -> tuple[str, str, str]:
         if held.call < 0:
@@ -242,3 +242,19 @@ class Capture:
 
         ends = [(position(a), position(b)) for a, b in self.links]
         return [(a, b) for a, b in ends if a is not None and b is not None]
+
+
+def _strangeness(tensor: Tensor) -> Tensor | None:
+    """Zero if all numbers are finite; None if it cannot be told."""
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
+        return None
+    try:
+        value = tensor.detach()
+        if value.layout is torch.sparse_coo:
+            value = value._values()
+        if value.element_size() == 1:
+            value = value.float()
+        # A difference of a number with itself is zero unless it is not finite; sums could overflow.
+        return (value - value).abs().sum().float().cpu()
+    except Exception:  # what an exotic tensor cannot do must not silence the trigger
+        return None

@@ -35,6 +35,7 @@ from endoscope.schema.ops import Kind
 if TYPE_CHECKING:
     from endoscope.recording.losses import LossGradients
 
+_is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
 
 
@@ -59,6 +60,7 @@ class Holder:
         self.recorder: StepRecorder
         self.gradients = gradients
         self.entries: list[Held] = []
+        self.refused: list[Held] = []  # what cannot be held
         self.functions: list[tuple[int, int]] = []  # node and slot of operations that may match a pattern
         self.types: dict[str, bool] = {}
         self._may_match = functions
@@ -96,6 +98,9 @@ class Holder:
         self, node: str, role: str, kind: str, tensor: Tensor, call: int = -1, batch_dim: int | None = None
     ) -> int:
         recorder = self.recorder
+        if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
+            self.refused.append(Held(node, role, kind, -1, call))
+            return -1
         read = recorder.read(tensor)
         if isinstance(read, int) and read >= 0:
             slot = read

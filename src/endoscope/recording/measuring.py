@@ -16,7 +16,7 @@ from torch import Tensor
 
 from endoscope.recording.capture import Capture
 from endoscope.recording.raw import Keep, RawCollector
-from endoscope.recording.structure import Item
+from endoscope.recording.structure import Item, shape_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
 from endoscope.stats import Measured, Request, joined, measure
 
@@ -61,7 +61,7 @@ def measure_step(capture: Capture, items: list[Item], samples: Sequence[int], ke
         if updates:
             measured = joined(measured, _measure(updates, raw, len(rows)))
             rows += updates
-        left_out = [GapRecord(rows[n].item.node, rows[n].of, f"raw values: {why}") for n, why in raw.left_out]
+        left_out = capture.not_held() + [GapRecord(rows[n].item.node, rows[n].of, f"raw values: {why}") for n, why in raw.left_out]
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         return Package(
             keys=[_key(row) for row in rows], measured=measured, raw=raw.found, raw_bytes=raw.bytes,
@@ -88,8 +88,8 @@ def _tagged_batch(capture: Capture) -> int:
     recorder = capture.recorder
     for held in recorder.holder.entries:
         tensor = recorder.kept.get(held.slot) if held.call < 0 and held.batch_dim is not None else None
-        if tensor is not None and 0 <= held.batch_dim < tensor.dim() and tensor.shape[held.batch_dim]:
-            return int(tensor.shape[held.batch_dim])
+        if tensor is not None and 0 <= held.batch_dim < tensor.dim() and shape_of(tensor)[held.batch_dim] > 0:
+            return shape_of(tensor)[held.batch_dim]
     return 0
 
 
@@ -111,7 +111,7 @@ class Batches:
         for slot in slots:
             tensor = capture.recorder.kept.get(slot)
             if dim is not None and tensor is not None and tensor.dim() > dim:
-                return int(tensor.shape[dim])
+                return max(shape_of(tensor)[dim], 0)
         return 0
 
     def dim_for(self, tensor: Tensor, item: Item, call: int) -> int | None:
@@ -120,7 +120,7 @@ class Batches:
             return item.batch_dim if 0 <= item.batch_dim < tensor.dim() else None
         dim = self._dim
         size = self._size_around(call)
-        if dim is not None and tensor.dim() > dim and size and tensor.shape[dim] == size:
+        if dim is not None and tensor.dim() > dim and size and shape_of(tensor)[dim] == size:
             return dim
         return None
 
@@ -185,7 +185,7 @@ def _value(capture: Capture, slot: int) -> Tensor | None:
 def _key(row: Row) -> Key:
     item, tensor = row.item, row.tensor
     return Key(
-        node=item.node, role=item.role, pass_=item.pass_, of=row.of, kind=item.kind, shape=tuple(tensor.shape),
+        node=item.node, role=item.role, pass_=item.pass_, of=row.of, kind=item.kind, shape=tuple(shape_of(tensor)),
         dtype=str(tensor.dtype).removeprefix("torch."), batch_dim=NO_BATCH if row.batch_dim is None else row.batch_dim,
         module=item.module, source=item.source,
     )  # fmt: skip
@@ -211,11 +211,17 @@ def _cosines(capture: Capture, items: list[Item]) -> list[list[Any]]:
             one, other = gradients.total(item.slot, a), gradients.total(item.slot, b)
             if one is None or other is None or one.is_sparse or other.is_sparse or one.numel() == 0:
                 continue
-            one, other = (g.resolve_conj().to(torch.float64 if g.dtype is torch.float64 else torch.float32).flatten()
-                          for g in (one, other))  # fmt: skip
+            one, other = _flat(one), _flat(other)
             names.append([item.node, item.role, item.pass_, a, b])
             numbers.append(torch.dot(one, other) / (one.norm() * other.norm()))
     if not numbers:
         return []
     values = torch.stack([n.to(torch.float64).cpu() for n in numbers]).tolist()  # one synchronisation for all
     return [[*name, value] for name, value in zip(names, values, strict=True) if value == value]
+
+
+def _flat(gradient: Tensor) -> Tensor:
+    """As one row of real numbers."""
+    if gradient.is_complex():
+        gradient = torch.view_as_real(gradient.resolve_conj())
+    return gradient.to(torch.float64 if gradient.dtype is torch.float64 else torch.float32).flatten()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from torch.nn.parameter import is_lazy
+
 from endoscope.recording.watch import Watch
 
 
@@ -18,13 +20,13 @@ def module_tree(watches: Iterable[Watch]) -> dict[str, Any]:
             own = [
                 {
                     "name": prefix + key,
-                    "shape": list(p.shape),
+                    "shape": None if is_lazy(p) else list(p.shape),
                     "dtype": str(p.dtype).removeprefix("torch."),
                     "trainable": bool(p.requires_grad),
                 }
                 for key, p in module.named_parameters(recurse=False)
             ]
-            parameters = list(module.parameters())
+            parameters = [p for p in module.parameters() if not is_lazy(p)]
             modules.append(
                 {
                     "address": address,

@@ -56,6 +56,12 @@ class RawCollector:
         self.left_out: list[tuple[int, str]] = []  # row, why
 
     def add(self, row: int, tensor: Tensor, batch_dim: int | None) -> None:
+        try:
+            self._add(row, tensor, batch_dim)
+        except Exception as error:  # one odd tensor must not cost the others
+            self.left_out.append((row, f"{type(error).__name__}: {error}"))
+
+    def _add(self, row: int, tensor: Tensor, batch_dim: int | None) -> None:
         keep = self._keep
         if keep.samples == 0:
             return
@@ -71,10 +77,12 @@ class RawCollector:
         if reason:
             self.left_out.append((row, reason))
             return
-        self.bytes += size
+        if tensor.layout is not torch.strided:
+            tensor = tensor.to_dense()
         if batch_dim is not None:
             tensor = tensor.index_select(batch_dim, torch.tensor(samples, device=tensor.device)).movedim(batch_dim, 0)
         self.found.append((row, to_numpy(tensor), samples))
+        self.bytes += size
 
     def _too_much(self, size: int, limit: int) -> str:
         if size > limit:

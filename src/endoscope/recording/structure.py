@@ -13,6 +13,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from endoscope.analysis.contract import contract_links
 from endoscope.capture.records import slots_of
 from endoscope.capture.source import source_line
@@ -99,8 +101,15 @@ def _describe(recorder: StepRecorder, item: Item) -> dict[str, Any]:
         described["type"] = node[0].type
         described["modules"] = list(recorder.calls.path(node[12]))
         tensor = recorder.kept.get(item.slot)
-        described["shape"] = list(tensor.shape) if tensor is not None else None
+        described["shape"] = shape_of(tensor) if tensor is not None else None
     return described
+
+
+def shape_of(tensor: Tensor) -> list[int]:
+    """Sizes that differ between the samples of a nested tensor are -1."""
+    if tensor.is_nested:
+        return [int(tensor.size(0)), *[-1] * (tensor.dim() - 1)]
+    return list(tensor.shape)
 
 
 def _edges(recorder: StepRecorder, items: list[Item]) -> dict[tuple[int, int], list[str]]:

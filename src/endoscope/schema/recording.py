@@ -19,8 +19,6 @@ from endoscope.schema import stats
 FORMAT_VERSION = 1
 
 GRADIENT = "gradient:"  # `of` of a gradient is this and the name of the loss
-OF = ("value", GRADIENT, "parameter", "update")
-KINDS = ("input", "parameter", "buffer", "computed", "target", "loss", "output")
 NO_BATCH = -1  # batch_dim of a tensor that has no samples
 NO_STEP = -1  # step of a note or a gap that belongs to no step
 
@@ -33,7 +31,7 @@ class Key:
     role: str = ""  # which of several tensors in the node; empty if there is one
     pass_: int = 1  # n-th time in the step
     of: str = "value"  # value, gradient:<loss>, parameter or update
-    kind: str = "computed"  # one of KINDS
+    kind: str = "computed"  # input, parameter, buffer, computed, target, loss, output
     shape: tuple[int, ...] = ()
     dtype: str = "float32"  # torch's name for it, without "torch."
     batch_dim: int = NO_BATCH

@@ -2,5 +2,6 @@
 
 from endoscope.stats.measure import measure, warm
 from endoscope.stats.request import Measured, Request, joined
+from endoscope.stats.spectrum import Spectrum, spectrum
 
-__all__ = ["Measured", "Request", "joined", "measure", "warm"]
+__all__ = ["Measured", "Request", "Spectrum", "joined", "measure", "spectrum", "warm"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -116,7 +116,7 @@ class Segments:
             self._close(table)
         old = [file for file in self._files(table) if self._closed[file] < self._segment_bytes // 2]
         chunks = [chunk for chunk in self.chunks[table] if chunk.file in old]
-        messages = [message for chunk in chunks if (message := self._message(chunk)) is not None]
+        messages = [message for _, message in self._messages(chunks)]
         if len(messages) < 2:
             return None
         name = self._next_name(table)
@@ -145,11 +145,10 @@ class Segments:
         if not chunks:
             return rewrite
         with self._new_file(name) as file:
-            for chunk in chunks:
+            for chunk, message in self._messages(chunks):
                 head = [] if rewrite.copied else [schema_message(table)]
-                if (message := self._message(chunk)) is not None:
-                    rewrite.copied.append(Copied(*file.append([*head, message]), chunk.ordinal))
-                    file.settle()
+                rewrite.copied.append(Copied(*file.append([*head, message]), chunk.ordinal))
+                file.settle()
         return rewrite
 
     @contextmanager
@@ -169,16 +168,18 @@ class Segments:
     def _files(self, table: str) -> list[str]:
         return list(dict.fromkeys(chunk.file for chunk in self.chunks[table]))
 
-    def _message(self, chunk: Chunk) -> memoryview | None:
-        """The record batch of a chunk, without the schema before it; None if the disk has lost it."""
-        with (self._folder / chunk.file).open("rb") as file:
-            file.seek(chunk.span.start)
-            data = file.read(chunk.bytes)
-        if zlib.crc32(data) != chunk.span.crc:
-            self.failures.append(f"{chunk.file} is damaged: what it held of recorded step {chunk.ordinal} is lost")
-            return None
-        found = layout.batch_in(memoryview(data))
-        return memoryview(data)[found.start : found.end]
+    def _messages(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, memoryview]]:
+        """The record batches of chunks, without the schema before them; those that the disk has lost are left out."""
+        file, data = "", memoryview(b"")
+        for chunk in chunks:
+            if chunk.file != file:
+                file, data = chunk.file, memoryview((self._folder / chunk.file).read_bytes())
+            part = data[chunk.span.start : chunk.span.end]
+            if zlib.crc32(part) == chunk.span.crc:
+                found = layout.batch_in(part)
+                yield chunk, part[found.start : found.end]
+            else:
+                self.failures.append(f"{chunk.file} is damaged: what it held of recorded step {chunk.ordinal} is lost")
 
     def _next_name(self, table: str) -> str:
         self._count[table] += 1

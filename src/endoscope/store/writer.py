@@ -54,7 +54,7 @@ class TrialWriter:
         self._keys_written = 0
         self._collected: dict[str, list[tuple[Any, ...]]] = {"metrics": [], "notes": [], "gaps": []}
         self._ordinal = 0
-        self._commit_at = self._sync_at = 0.0
+        self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._is_closed = False
         self._journal.append("open", time.time(), format=FORMAT_VERSION)
 

@@ -89,8 +89,8 @@ class Carries(nn.Module):
         return self.layer(x)
 
 
-def train(model: nn.Module, steps: int = 2) -> list[float]:
-    return simple_loop(model, sgd(model), steps)
+def train(model: nn.Module) -> list[float]:
+    return simple_loop(model, sgd(model), 2)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -112,6 +112,7 @@ def test_ordinary_oddities_are_recorded(tmp_path: Any, name: str) -> None:
         assert np.array_equal(np.asarray(recording.tensor("whole", 0), np.float32), before.float().numpy())
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("name", [*PLAIN, *EXOTIC])
 def test_no_oddity_stops_training(tmp_path: Any, name: str) -> None:
     """In a module, as a buffer and as a tag; the losses are those of the plain run."""
@@ -123,7 +124,7 @@ def test_no_oddity_stops_training(tmp_path: Any, name: str) -> None:
     optimizer = sgd(model)
     with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run:
         run.watch(model, optimizer)
-        losses = simple_loop(model, optimizer)
+        losses = simple_loop(model, optimizer, 2)
         with run.step() as step:
             step.tag("tagged", make())
     recording = recorded(run)
@@ -151,6 +152,7 @@ def test_buffers_of_any_type(tmp_path: Any, name: str) -> None:
     assert recording.gaps == []
 
 
+@pytest.mark.filterwarnings("ignore:Complex modules are a new feature")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.complex64])
 def test_models_of_other_types(tmp_path: Any, dtype: torch.dtype) -> None:
     model = nn.Linear(6, 3).to(dtype)
