@@ -95,7 +95,7 @@ def _some_tokenizer(folder: str) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     words = Tokenizer(WordLevel({"<x>": 0, "a": 1}, unk_token="<x>"))
-    special = {name: "<x>" for name in ("bos_token", "eos_token", "pad_token", "unk_token")}
+    special = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), "<x>")
     PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
     return PreTrainedTokenizerFast.from_pretrained(folder)
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Run", "__version__", "compare", "editing", "edits", "errors", "open", "policies", "rerun", "trace", "tracing", "validate"]
+__all__ = [
+    "Run", "__version__", "compare", "editing", "edits", "errors", "open", "policies", "rerun", "trace", "tracing",
+    "validate",
+]  # fmt: skip
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
 # Keep it in step with `__all__` and with the TYPE_CHECKING block, which shows editors the same names.

@@ -30,9 +30,15 @@ def texts(model: Any, x: Any, edit: Any) -> list[str]:
         ({"relu_1": lambda t: t[:, :3]}, "changes the shape from (2, 7) to (2, 3). What comes after it was written"),
         ({"relu_1": lambda t: t.double()}, "changes the dtype from torch.float32 to torch.float64"),
         ({"relu_1": lambda t: None}, "returned None. A function used as an edit must return the changed tensor."),
-        ({"relu_1": edits.zero(units=[7])}, "units=[7] is out of range. Its shape is (2, 7), so dimension 1 has 7: 0 to 6"),
+        (
+            {"relu_1": edits.zero(units=[7])},
+            "units=[7] is out of range. Its shape is (2, 7), so dimension 1 has 7: 0 to 6",
+        ),
         ({"relu_1": edits.zero(samples=2)}, "samples=2 is out of range. Its shape is (2, 7), so dimension 0 has 2"),
-        ({"relu_1": edits.zero(positions=[0])}, "has no positions, which are dimension 1 of tensors with three dimensions"),
+        (
+            {"relu_1": edits.zero(positions=[0])},
+            "has no positions, which are dimension 1 of tensors with three dimensions",
+        ),
         ({"relu_1": edits.zero().at(dims={2: [0]})}, "there is no dimension 2 in the shape (2, 7)"),
         ({"relu_1": edits.zero().at(outputs=1)}, "there is no output 1, it returned 1 tensor."),
         ({"relu_1": edits.replace(torch.zeros(3))}, "a tensor of shape (3,) does not fit into its shape (2, 7)."),
@@ -40,12 +46,15 @@ def texts(model: Any, x: Any, edit: Any) -> list[str]:
         ({"relu_1": edits.add("much")}, "use a number or a tensor, not 'much'"),
         ({"relu_1": edits.zero}, "edits.zero makes an edit. Call it: edits.zero(...)"),
         ({"relu_1": 0}, "says no change. Use one of endoscope.edits, such as edits.zero() or edits.replace(value)"),
-        ([("relu_1", edits.zero())], "is no dict from selectors to changes, such as {'relu_2': endoscope.edits.zero()}"),
+        (
+            [("relu_1", edits.zero())],
+            "is no dict from selectors to changes, such as {'relu_2': endoscope.edits.zero()}",
+        ),
         ({"rleu_1": edits.zero()}, "The pattern 'rleu_1' matches no operation of Mlp. Nearest: relu_1"),
         ({"type:gelu": edits.zero()}, "The pattern 'type:gelu' matches no operation of Mlp"),
         ({"first:2": edits.zero()}, "The pattern 'first:2' matches no operation"),
     ],
-)  # fmt: skip
+)
 def test_what_is_said_about_a_wrong_edit(edit: Any, said: str) -> None:
     for text in texts(Mlp(), torch.rand(2, 5), edit):
         assert said in text

@@ -56,7 +56,10 @@ CHANGES: dict[str, tuple[Any, Callable[[Tensor], Tensor]]] = {
     "zero units": (edits.zero(units=[1, 4]), put(0.0, COLUMNS)),
     "zero one unit": (edits.zero(units=-1), put(0.0, (slice(None), 5))),
     "zero a range of units": (edits.zero(units=slice(2, 4)), put(0.0, (slice(None), slice(2, 4)))),
-    "zero by mask": (edits.zero(units=torch.tensor([True, False, False, False, True, False])), put(0.0, (slice(None), [0, 4]))),
+    "zero by mask": (
+        edits.zero(units=torch.tensor([True, False, False, False, True, False])),
+        put(0.0, (slice(None), [0, 4])),
+    ),
     "zero samples": (edits.zero(samples=[0, 2]), put(0.0, [0, 2])),
     "zero units of samples": (edits.zero(units=[1], samples=[2]), put(0.0, (2, 1))),
     "zero by dimension": (edits.zero().at(dims={1: [0], 0: [1]}), put(0.0, (1, 0))),
@@ -67,7 +70,10 @@ CHANGES: dict[str, tuple[Any, Callable[[Tensor], Tensor]]] = {
     "scale units": (edits.scale(3, units=[1, 4]), lambda t: put(t[:, [1, 4]] * 3, COLUMNS)(t)),
     "add": (edits.add(0.5), lambda t: t + 0.5),
     "add a vector": (edits.add(torch.arange(6.0)), lambda t: t + torch.arange(6.0)),
-    "add to units": (edits.add(torch.tensor([1.0, 2.0]), units=[1, 4]), lambda t: put(t[:, [1, 4]] + torch.tensor([1.0, 2.0]), COLUMNS)(t)),
+    "add to units": (
+        edits.add(torch.tensor([1.0, 2.0]), units=[1, 4]),
+        lambda t: put(t[:, [1, 4]] + torch.tensor([1.0, 2.0]), COLUMNS)(t),
+    ),
     "replace": (edits.replace(7.0), lambda t: torch.full_like(t, 7.0)),
     "replace by a tensor": (edits.replace(torch.arange(18).reshape(3, 6)), lambda t: torch.arange(18.0).reshape(3, 6)),
     "replace units": (edits.replace(torch.tensor([8.0, 9.0]), units=[4, 1]), put(torch.tensor([9.0, 8.0]), COLUMNS)),
@@ -75,7 +81,7 @@ CHANGES: dict[str, tuple[Any, Callable[[Tensor], Tensor]]] = {
     "function in place": (lambda t: t.add_(1), lambda t: t + 1),
     "function of a part": (edits.apply(torch.exp, units=[1, 4]), lambda t: put(t[:, [1, 4]].exp(), COLUMNS)(t)),
     "module": (nn.Softmax(dim=-1), lambda t: t.softmax(-1)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -320,6 +326,36 @@ def test_the_trial_run_is_undone() -> None:
     assert identical(model.norm.running_mean, twin.running_mean)
 
 
+def test_parameters_that_the_model_writes_itself_are_put_back_after_the_trial_run() -> None:
+    class Moving(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.codes = nn.Parameter(torch.ones(3))
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.codes.data.mul_(2)
+            with torch.no_grad():
+                self.layer.weight.add_(1)
+            return self.layer(x) * self.codes
+
+    model, x = Moving(), torch.rand(2, 3)
+    before = model.layer.weight.detach().clone()
+    endoscope.trace(model, x, edit={"linear_1": edits.scale(2)})
+    assert identical(model.codes, torch.full((3,), 2.0))
+    assert identical(model.layer.weight, before + 1)
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_without_gradients(inference: bool, net: Net, x: Tensor) -> None:
+    expected = net(x, lambda t: t * 2)
+    with torch.inference_mode() if inference else torch.no_grad():
+        edited = endoscope.trace(net, x, edit={"tanh_1": edits.scale(2)})
+        plain = endoscope.trace(net, x)
+    assert identical(edited.result, expected)
+    assert identical(plain.rerun(edit={"tanh_1": edits.scale(2)}).result, expected)
+
+
 def test_an_outer_trace_hears_the_run_once() -> None:
     model, x = Mlp(), torch.rand(2, 5)
     with endoscope.tracing(model) as outer:
@@ -337,7 +373,12 @@ def test_a_module_inside_a_function_adds_nothing_to_the_trace(net: Net, x: Tenso
 
 
 def test_an_edited_trace_can_be_proved(net: Net, x: Tensor) -> None:
-    edit = {"tanh_1": edits.noise(0.5), "act": edits.zero(units=[1]), "last.weight": edits.scale(2), "input_1": edits.add(1)}
+    edit = {
+        "tanh_1": edits.noise(0.5),
+        "act": edits.zero(units=[1]),
+        "last.weight": edits.scale(2),
+        "input_1": edits.add(1),
+    }
     trace = endoscope.trace(net, x, edit=edit)
     report = trace.validate()
     assert report, str(report)

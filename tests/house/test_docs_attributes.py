@@ -8,6 +8,7 @@ import torch
 
 import endoscope
 from endoscope import errors
+from endoscope.capture.edit import Edit
 from endoscope.capture.loops import Loop
 from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
 from endoscope.capture.modules import Layer, ModuleInfo
@@ -22,6 +23,7 @@ from endoscope.query.series import Series
 from endoscope.query.sql import Answer
 from endoscope.query.steps import Step
 from endoscope.query.values import Histogram
+from endoscope.replay.divergence import Apart, Comparison
 from endoscope.replay.report import Failure, Report
 from endoscope.schema.graph import GraphEdge
 from tests.house.pages import headings
@@ -32,7 +34,7 @@ PAGES = {
     Trace: "trace", Layer: "trace", ModuleInfo: "trace", Table: "trace", Timing: "trace", Totals: "trace",
     Loop: "loops", Op: "op", FunctionCall: "op", Relations: "op", Place: "op", ParameterUse: "op",
     TraceGraph: "graph", GraphEdge: "graph",
-    Report: "validate", Failure: "validate",
+    Report: "validate", Failure: "validate", Edit: "edits", Comparison: "edits", Apart: "edits",
     Recording: "reading", Recordings: "reading", Step: "reading", Series: "reading", Answer: "reading",
     Note: "reading", Gap: "reading", Histogram: "reading",
 }  # fmt: skip
@@ -40,7 +42,8 @@ PAGES = {
 # Without an underscore, because other layers of ours use them; not meant for users.
 OURS = {
     Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of labels near origin
-        returned_sequence arguments_with seal sealed""",
+        returned_sequence arguments_with seal sealed with_values_of""",
+    Edit: "text compute part arithmetic constant applies_to apply",
     Op: "node",
     Table: "count index",  # every sequence has them
     Report: "fail",

@@ -8,7 +8,7 @@ from tests.house.tree import run_python
 WITHOUT_TORCH = "sys.modules['torch'] = None\nimport endoscope\n"
 
 
-@pytest.mark.parametrize("name", ["trace", "tracing", "validate"])
+@pytest.mark.parametrize("name", ["trace", "tracing", "validate", "edits", "editing", "rerun", "compare"])
 def test_the_error_says_what_to_type(name: str) -> None:
     result = run_python(WITHOUT_TORCH + f"endoscope.{name}")
     last_lines = result.stderr.strip().splitlines()[-2:]

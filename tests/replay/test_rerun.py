@@ -333,13 +333,21 @@ def test_memory_is_freed_with_the_rerun() -> None:
 @pytest.mark.parametrize(
     ("model", "edit", "said"),
     [
-        (lambda x: x.sin() if (x.exp() > 0).all() else x, edits.scale(-1), r"all_1_3 leaves for Python through __bool__\(\): False instead of True"),
+        (
+            lambda x: x.sin() if (x.exp() > 0).all() else x,
+            edits.scale(-1),
+            r"all_1_3 leaves for Python through __bool__\(\): False instead of True",
+        ),
         (lambda x: x * x.exp().sum().item(), edits.scale(2), r"sum_1_2 leaves for Python through item\(\)"),
         (lambda x: x[x.exp() > 1.5], edits.scale(0.1), r"has the shape \(0,\) instead of \(2,\)"),
         (lambda x: x * float(x.exp().tolist()[0]), edits.scale(2), r"leaves for Python through tolist\(\)"),
-        (lambda x: x.exp() if torch.equal(x.exp(), x.exp() * 1) else x, edits.scale(2).at(dims={0: [0]}), r"equal\(\): False instead of True"),
+        (
+            lambda x: x.exp() if torch.equal(x.exp(), x.exp() * 1) else x,
+            edits.scale(2).at(dims={0: [0]}),
+            r"equal\(\): False instead of True",
+        ),
     ],
-)  # fmt: skip
+)
 def test_python_would_have_gone_elsewhere(model: Any, edit: Any, said: str) -> None:
     trace = endoscope.trace(model, torch.tensor([0.5, 1.0]))
     with pytest.raises(CannotReplay, match=said + r".*endoscope.trace\(model, inputs, edit=...\)"):

@@ -52,7 +52,9 @@ def assert_same(got: dict[str, float], want: dict[str, float], *, precision: flo
         if name in COUNTS:
             assert value == expected, name
         else:
-            assert close(value, expected, allowed(name, want, precision) + vanishing), f"{name}: {value} instead of {expected}"
+            assert close(value, expected, allowed(name, want, precision) + vanishing), (
+                f"{name}: {value} instead of {expected}"
+            )
 
 
 def allowed(name: str, want: dict[str, float], precision: float) -> float:

@@ -12,7 +12,7 @@ from tests.stats import compare, twin
 from tests.stats.tensors import is_wide, tensors
 
 batch_dims = st.sampled_from([None, 0, 0, 1, 2, 4, -1, -2])
-relaxed = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def precision_for(tensor: torch.Tensor) -> float:

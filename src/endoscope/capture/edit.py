@@ -33,7 +33,7 @@ Compute = Callable[[Tensor, Moment, "Edit"], Tensor]
 ApplyOne = Callable[["Edit", Tensor, Moment], Tensor]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Edit:
     """One change, made by the functions of `endoscope.edits`. It can be used for any number of operations."""
 

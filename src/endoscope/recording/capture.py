@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.recording.hearing import Held, Listener, StepRecorder, stack_is_empty
+from endoscope.capture.regions import storage_key, version_of
+from endoscope.recording.hearing import Held, Listener, StepRecorder
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.losses import LossGradients
 from endoscope.recording.selection import Selection
@@ -40,22 +41,44 @@ class Parameters:
         self.buffers = inventory.buffers
         self._scratch = scratch
         self.before: dict[int, Tensor] = {}  # position -> value before the first update of this step
+        self._positions = {id(p): n for n, (_, p) in enumerate(self.named)}
+        self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
+        self._versions = [version_of(p) for _, p in self.named]
 
     def copy(self, optimizer: Any) -> None:
         self.copy_those([p for group in optimizer.param_groups for p in group["params"]])
 
     def copy_those(self, parameters: list[Any]) -> None:
-        moved = set(map(id, parameters))
+        places = [(self._positions.get(id(p)), p) for p in parameters]
         fresh = [
             (i, p)
-            for i, (_, p) in enumerate(self.named)
-            if id(p) in moved and p.requires_grad and i not in self.before and p.layout is torch.strided
+            for i, p in places
+            if i is not None and p.requires_grad and i not in self.before and p.layout is torch.strided
         ]
         targets = [self._room(p) for _, p in fresh]
         if fresh:
             with torch.no_grad():
                 torch._foreach_copy_(targets, [p.detach() for _, p in fresh])
         self.before.update(zip([i for i, _ in fresh], targets, strict=True))
+
+    def before_write(self, written: list[Tensor]) -> None:
+        """Somebody who is no optimizer is about to write: into parameters, perhaps through `.data` or a view."""
+        found: list[Tensor] = []
+        for tensor in written:
+            if id(tensor) in self._positions:
+                found.append(tensor)
+            elif not tensor.requires_grad:
+                if not self._memory:
+                    self._memory = {storage_key(p): p for _, p in self.named}
+                parameter = self._memory.get(storage_key(tensor))
+                if parameter is not None:
+                    found.append(parameter)
+        if found:
+            with torch._C.DisableTorchFunction():
+                self.copy_those(found)
+
+    def changed_unheard(self, position: int) -> bool:
+        return position not in self.before and version_of(self.named[position][1]) != self._versions[position]
 
     def _room(self, parameter: Tensor) -> Tensor:
         room = self._scratch.get(id(parameter))
@@ -87,7 +110,7 @@ class Capture:
         self.recorder = StepRecorder(names(watches), inventory.calls, self.gradients, selection.may_match_type, failed)
         self.listener = Listener(self.recorder)
         self.parameters = Parameters(inventory, scratch)
-        self.only_in_forward = False  # another mode was open when the step began
+        self.recorder.about_to_write = self.parameters.before_write
         self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
         self.links: list[tuple[Any, Any]] = []
         self.tags: dict[str, None] = {}
@@ -97,7 +120,6 @@ class Capture:
     def begin(self) -> None:
         for position, (_, parameter) in enumerate(self.parameters.named):
             self.gradients.watch_parameter(-1 - position, parameter)
-        self.only_in_forward = not stack_is_empty()
         self.listener.open()
 
     def end(self) -> None:
@@ -133,7 +155,8 @@ class Capture:
         reached = next((-1 - slot for slot, _ in self.gradients.found if slot < 0), None)
         if reached is None:
             return forwards >= most
-        return self.parameters.named[reached][1].grad is None
+        gradient = self.parameters.named[reached][1].grad
+        return gradient is None or self.gradients.were_cleared(-1 - reached, gradient)
 
     def copy_all(self) -> None:
         """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""

@@ -35,6 +35,7 @@ from endoscope.schema.ops import Kind
 if TYPE_CHECKING:
     from endoscope.recording.losses import LossGradients
 
+_UNHEARD, _RESTING = -1, -2  # in the place of the number of a call
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
 
@@ -146,7 +147,10 @@ class StepRecorder(Recorder):
         holder.recorder = self
         self.holder = holder
         self.failed = failed
+        self.about_to_write: Callable[[list[Tensor]], None] = lambda written: None
         self.deaf = False
+        self.resting = False  # a forward pass is running that is none of the step
+        self.ignores_evaluation = False
         self.loss_names: dict[int, str] = {}  # id of a tensor that was tagged as a loss -> its name
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
@@ -155,6 +159,10 @@ class StepRecorder(Recorder):
             self.target = self.target or module
         hear: Any = self.__torch_function__
         self.__torch_function__ = MethodType(self._shielded(hear.__func__), self)  # type: ignore[method-assign]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """After the step has ended: should we still be on somebody's stack, we are not noticed there."""
+        return func(*args, **(kwargs or {}))
 
     def is_target(self, module: torch.nn.Module) -> bool:
         return id(module) in self.roots
@@ -182,6 +190,7 @@ class StepRecorder(Recorder):
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         if written:
             self.holder.gradients.before_write(written)
+            self.about_to_write(written)
         super().before_call(written, facts, generator)
 
     def loss_name(self, loss: Tensor) -> str:
@@ -198,17 +207,20 @@ class StepRecorder(Recorder):
     # ---- never into training ---------------------------------------------------------------------
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
-        if self.deaf:
-            return -1
+        if self.deaf or self.resting:
+            return _UNHEARD
         try:
             first = not self.inside_target and self.is_target(module)
+            if first and self.ignores_evaluation and is_evaluation(module):
+                self.resting = True
+                return _RESTING
             call = super().begin_module(module, args, kwargs)
             if first:
                 self.hold_inputs(module, args, kwargs, call)
             return call
         except Exception as error:
             self.give_up("a module call", error)
-            return -1
+            return _UNHEARD
 
     def hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any, call: int) -> None:
         """Whatever is handed to a model, also if it was computed in this step."""
@@ -228,6 +240,8 @@ class StepRecorder(Recorder):
     def leave(self, call: int) -> None:
         if call >= 0:
             super().leave(call)
+        elif call == _RESTING:
+            self.resting = False
 
     def give_up(self, where: str, error: BaseException) -> None:
         self.deaf = True
@@ -235,7 +249,7 @@ class StepRecorder(Recorder):
 
     def _shielded(self, hear: Callable[..., Any]) -> Callable[..., Any]:
         def shielded(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if self.deaf:
+            if self.deaf or self.resting:
                 return func(*args, **(kwargs or {}))
             try:
                 return hear(mode, func, types, args, kwargs)
@@ -247,6 +261,11 @@ class StepRecorder(Recorder):
                 return out if done else func(*args, **(kwargs or {}))
 
         return shielded
+
+
+def is_evaluation(module: torch.nn.Module) -> bool:
+    """Whether a forward pass that begins now is no part of training."""
+    return not module.training or not torch.is_grad_enabled()
 
 
 def role_of(path: str) -> str:
@@ -289,8 +308,15 @@ class Listener:
         self.resume()
 
     def resume(self) -> None:
+        """Below the modes of others: whoever leaves a block then takes off a mode of their own, never ours."""
         if not self.listening:
+            # The default device is at the bottom, where torch looks for it; that of a `with` block is like any mode.
+            default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+            modes = _get_current_function_mode_stack()
+            above = [_pop_mode() for mode in modes if mode is not default]
             _push_mode(self.recorder)
+            for mode in reversed(above):
+                _push_mode(mode)
             self.listening = True
 
     def pause(self) -> None:
@@ -310,8 +336,3 @@ class Listener:
         self.pause()
         self._compiled.close()
         deactivate(self.recorder)
-
-
-def stack_is_empty() -> bool:
-    """Nobody's block is open that would take our mode off in the place of its own."""
-    return not any(type(mode).__name__ != "DeviceContext" for mode in _get_current_function_mode_stack())

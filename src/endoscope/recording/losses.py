@@ -40,6 +40,7 @@ class LossGradients:
         self.losses: dict[str, None] = {}  # in order of appearance
         self._borrowed: dict[int, tuple[tuple[int, str], int]] = {}  # slot -> place in `found`, version
         self._expected: dict[int, Tensor | None] = {}  # parameters that are about to get a `.grad`, or more of it
+        self._versions: dict[int, int] = {}  # of `.grad`, when a gradient had arrived there
         self._handed_over = False  # `torch.autograd.grad` is running
         self._handles: list[Any] = []
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -100,6 +101,8 @@ class LossGradients:
             self._expected[slot] = gradient
 
     def _arrived(self, slot: int, parameter: Tensor) -> None:
+        if parameter.grad is not None:
+            self._versions[slot] = version_of(parameter.grad)
         if slot in self._expected and parameter.grad is not None:
             gradient = self._expected.pop(slot)
             if gradient is not None:
@@ -153,6 +156,13 @@ class LossGradients:
                 del self._borrowed[slot], self.found[place]
                 self.lost.append(slot)
         return len(self.lost) == before
+
+    def were_cleared(self, slot: int, gradient: Tensor) -> bool:
+        """Whether `.grad` was set to zero since a gradient arrived there."""
+        if version_of(gradient) == self._versions.get(slot, -1):
+            return False
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            return gradient.layout is torch.strided and not bool(gradient.any())
 
     # ---- results ---------------------------------------------------------------------------------
 

@@ -140,7 +140,11 @@ def _rows(capture: Capture, items: list[Item], gaps: list[GapRecord]) -> list[Ro
     for item in items:
         if item.kind == "parameter":
             position = -1 - item.slot
-            rows.append(Row(item, "parameter", parameters.value(position), None))
+            if parameters.changed_unheard(position):
+                reason = "it was overwritten by code that could not be heard"
+                gaps.append(GapRecord(item.node, "parameter", reason))
+            else:
+                rows.append(Row(item, "parameter", parameters.value(position), None))
             dim = None
         elif item.kind == "buffer":
             rows.append(Row(item, "value", buffers[item.node].detach(), None))

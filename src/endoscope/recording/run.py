@@ -24,6 +24,7 @@ from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
 from endoscope.recording.finishing import Finisher
+from endoscope.recording.hearing import is_evaluation
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
@@ -70,6 +71,7 @@ class Run:
         self._next = 0
         self._last = -1  # number of the last step
         self._in_update = False
+        self._passed_over = False  # a forward pass that could have been meant as training began no step
         self._gradients_are_written = False  # by an optimizer, while it steps
         self._clock = time.perf_counter()  # when the previous step ended
         self._written = 0.0  # seconds of the writer thread that are accounted for
@@ -278,15 +280,18 @@ class Run:
             if self._foreign():
                 return
             step = self._open
-            if step is not None and not step.explicit and self._is_over(step):
+            if step is None or not step.explicit:
+                if is_evaluation(module) or torch._C._current_graph_task_id() != -1:
+                    self._passed_over = self._passed_over or torch.is_grad_enabled()
+                    return
+            if step is not None and not step.explicit and not self._in_update and self._is_over(step):
                 self._finish(step)
                 step = None
             if step is None:
-                if not module.training or not torch.is_grad_enabled() or torch._C._current_graph_task_id() != -1:
-                    return  # an evaluation
                 step = Step(self, self._next, None, explicit=False)
                 self._begin(step)
                 if step.capture is not None:
+                    step.capture.recorder.ignores_evaluation = True
                     inner = getattr(module, "_orig_mod", module)
                     step.capture.enter_model(inner, args, kwargs)
                     if self._in_update:  # an optimizer with a closure: its forward passes are inside its step
@@ -301,8 +306,6 @@ class Run:
             if step is None or step.capture is None or self._foreign():
                 return
             step.capture.leave_model(getattr(module, "_orig_mod", module), out)
-            if not step.explicit and step.capture.only_in_forward:
-                step.capture.listener.pause()
 
     def _is_over(self, step: Step) -> bool:
         """A step without `optimizer.step()`: skipped by a gradient scaler, broken off, or no training at all."""
@@ -332,13 +335,26 @@ class Run:
             self._in_update = False
             step = self._open
             if step is None:
+                self._missed_step()
                 return
+            self._passed_over = False
             if step.capture is not None and not step.capture.gradients.check():
                 self._gradients_are_written = True
             if not step.explicit:
                 self._finish(step)
             elif step.capture is not None:
                 step.capture.listener.resume()
+
+    def _missed_step(self) -> None:
+        """An optimizer has moved a model that was last seen in evaluation mode: it is being trained that way."""
+        if self._passed_over:
+            self._passed_over = False
+            reason = (
+                "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "
+                "Put `with run.step():` around each training step."
+            )
+            self._gap("", reason)
+            self.shield.say("evaluation mode", f"Endoscope: {reason}")
 
     # ---- failures --------------------------------------------------------------------------------
 

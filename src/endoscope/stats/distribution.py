@@ -28,9 +28,9 @@ def histogram(numbers: Tensor) -> Tensor:
     return counts[:HISTOGRAM_BINS]
 
 
-def quantiles(numbers: Tensor, finite: Tensor, low: Tensor, high: Tensor, is_integer: bool) -> Tensor:
+def quantiles(numbers: Tensor, finite: Tensor, low: Tensor, high: Tensor, *, is_integer: bool) -> Tensor:
     """All quantiles of a flat tensor, in the order of schema.stats.QUANTILES."""
-    levels = torch.tensor(list(QUANTILES.values()), dtype=_widest(numbers), device=numbers.device)
+    levels = torch.tensor(list(QUANTILES.values()), dtype=low.dtype, device=numbers.device)
     position = levels * (finite - 1).clamp(min=0)
     rank = position.to(torch.int64)
     ranks = torch.stack([rank, torch.minimum(rank + 1, (finite - 1).clamp(min=0))])
@@ -42,10 +42,6 @@ def quantiles(numbers: Tensor, finite: Tensor, low: Tensor, high: Tensor, is_int
     part = position - rank
     between = torch.where(below == above, below, below * (1 - part) + above * part)
     return torch.where(finite > 0, between, torch.nan)
-
-
-def _widest(numbers: Tensor) -> torch.dtype:
-    return torch.float32 if numbers.device.type == "mps" else torch.float64
 
 
 def _exact(numbers: Tensor, ranks: Tensor) -> Tensor:
@@ -73,7 +69,7 @@ def _from_fine_bins(numbers: Tensor, ranks: Tensor, low: Tensor, high: Tensor, i
     key = torch.where(place > keys, place - keys - 1, keys - 1 - place).clamp(min=0)
     start, end = _edge(key, shift, numbers.dtype), _edge(key + 1, shift, numbers.dtype)
     end = torch.minimum(end, torch.maximum(high, -low))
-    part = (before + 0.5).to(_widest(numbers)) / inside
+    part = (before.to(low.dtype) + 0.5) / inside
     value = torch.where(place > keys, start + part * (end - start), part * (end - start) - end)
     value = torch.where(place == keys, 0.0, value)
     if is_integer:
@@ -89,7 +85,7 @@ def _key(numbers: Tensor, shift: int) -> Tensor:
 
 def _edge(key: Tensor, shift: int, dtype: torch.dtype) -> Tensor:
     """The smallest magnitude with a key."""
-    return (key << shift).to(_BITS[dtype]).view(dtype).to(torch.float64 if dtype is torch.float64 else dtype)
+    return (key << shift).to(_BITS[dtype]).view(dtype)
 
 
 def _count(counts: Tensor, bins: Tensor) -> None:

@@ -78,9 +78,14 @@ class Fused:
         answers.units[:, unit : unit + one.units] = table.to(torch.float32).numpy()
 
 
+def precision_of(device: torch.device) -> torch.dtype:
+    """The widest floats that a device can do."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def _all_answers(tensor: Tensor, batch: int | None, samples: bool, units: bool) -> Tensor:
     """Numbers, quantiles, counts, histogram, samples, units: one flat tensor of integers."""
-    wide = torch.float32 if tensor.device.type == "mps" else torch.float64  # what the device can do
+    wide = precision_of(tensor.device)
     is_integer = not (tensor.is_floating_point() or tensor.is_complex())
     numbers = real(tensor, wide)
     scale = scale_of(numbers, wide)
@@ -92,7 +97,7 @@ def _all_answers(tensor: Tensor, batch: int | None, samples: bool, units: bool) 
     low, high = whole.low.to(wide), whole.high.to(wide)
     floats = [
         *(statistic(name, whole, scale) for name in NUMBERS),
-        quantiles(flat, whole.finite, low, high, is_integer),
+        quantiles(flat, whole.finite, low, high, is_integer=is_integer),
     ]
     counts = [*(statistic(name, whole, scale) for name in _COUNTS), histogram(flat)]
     tables = _table(SAMPLE, rows, scale) if samples else []

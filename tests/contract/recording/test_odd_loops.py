@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from typing import Any
 
 import numpy as np
@@ -219,6 +221,40 @@ def test_an_evaluation_inside_of_a_step_is_no_pass_of_the_plain_loop(tmp_path: A
     recording = recorded(run)
     assert same(recording.tensor("0.weight", 0, of="gradient"), expected)
     assert same(recording.tensor("input", 0), x[:4])
+    assert recording.steps[0].passes == 1
+    assert {key.pass_ for key in recording.tensors_of("0")} == {1}
+
+
+def test_an_evaluation_after_a_step_that_was_broken_off(tmp_path: Any) -> None:
+    """A skipped update, then the validation data: it is not held as if it belonged to that step."""
+    model = mlp()
+    optimizer = sgd(model)
+    kept = []
+    with strict_run(tmp_path) as run:
+        run.watch(model, optimizer)
+        for x, y in batches(2):
+            cross_entropy(model(x), y).backward()  # and no update
+            model.eval()
+            for other, _ in batches(3, size=2):
+                kept.append(weakref.ref(model(other)))
+            model.train()
+        assert [reference() for reference in kept] == [None] * 6
+    assert all(step.passes <= 2 for step in recorded(run).steps)
+
+
+def test_training_in_evaluation_mode_is_not_missed_silently(tmp_path: Any) -> None:
+    """Fine-tuning with dropout and batch norm at rest: no step begins by itself, and that is said, once."""
+    model = mlp().eval()
+    optimizer = sgd(model)
+    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run:
+        run.watch(model, optimizer)
+        simple_loop(model, optimizer, 3)
+        with run.step():
+            simple_loop(model, optimizer, 1)
+    assert len(said) == 1 and "with run.step()" in said[0]
+    recording = recorded(run)
+    assert "evaluation mode" in recording.gaps[0].reason
+    assert recording.series("0.weight", "norm", of="update").steps.tolist() == [0]
 
 
 def test_only_forward_passes(tmp_path: Any) -> None:
@@ -235,7 +271,8 @@ def test_only_forward_passes(tmp_path: Any) -> None:
 # ---- optimizers ----------------------------------------------------------------------------------
 
 
-def test_a_scaler_that_skips_steps(tmp_path: Any) -> None:
+@pytest.mark.parametrize("set_to_none", [True, False])
+def test_a_scaler_that_skips_steps(tmp_path: Any, set_to_none: bool) -> None:
     def body(watch: Any) -> Any:
         model = mlp()
         optimizer = sgd(model)
@@ -243,7 +280,7 @@ def test_a_scaler_that_skips_steps(tmp_path: Any) -> None:
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4, growth_interval=100)
         losses = []
         for n, (x, y) in enumerate(batches(6)):
-            optimizer.zero_grad()
+            optimizer.zero_grad(set_to_none=set_to_none)
             loss = cross_entropy(model(x), y) * (float("inf") if n in (1, 2) else 1.0)
             scaler.scale(loss).backward()
             scaler.step(optimizer)
@@ -371,7 +408,8 @@ def test_a_step_without_an_update(tmp_path: Any) -> None:
     assert recording.series("0.weight", "norm", of="gradient").steps.tolist() == [0, 1, 2]
 
 
-def test_parameters_that_are_moved_by_hand(tmp_path: Any) -> None:
+@pytest.mark.parametrize("through", ["itself", "data", "view"])
+def test_parameters_that_are_moved_by_hand(tmp_path: Any, through: str) -> None:
     """The value of a parameter is the one the step was computed with, or a gap says that it is not known."""
     model = mlp()
     before = []
@@ -384,11 +422,13 @@ def test_parameters_that_are_moved_by_hand(tmp_path: Any) -> None:
                 cross_entropy(model(x), y).backward()
                 with torch.no_grad():
                     for p in model.parameters():
-                        p -= 0.1 * p.grad
+                        target = {"itself": p, "data": p.data, "view": p.view(-1)}[through]
+                        target -= 0.1 * p.grad.view_as(target)
     recording = recorded(run)
     for step, weight in enumerate(before):
         gaps = [gap for gap in recording.gaps if gap.node == "0.weight" and gap.step == step]
         assert gaps or same(recording.tensor("0.weight", step, of="parameter"), weight)
+        assert gaps or same(recording.tensor("0.weight", step, of="update"), [*before, model[0].weight][step + 1] - weight)
 
 
 # ---- other modes around the loop -----------------------------------------------------------------
@@ -463,6 +503,32 @@ def test_modes_of_the_user_are_entered_and_left_as_without_us(tmp_path: Any, whe
         assert same(recording.tensor("0.weight", step, of="gradient"), gradient)
 
 
+@pytest.mark.parametrize("block", [False, True])
+def test_the_default_device_may_change_at_any_time(tmp_path: Any, block: bool) -> None:
+    model = mlp()
+    optimizer = sgd(model)
+    try:
+        with strict_run(tmp_path) as run:
+            run.watch(model, optimizer)
+            for n, (x, y) in enumerate(batches(4)):
+                if n == 1:
+                    torch.set_default_device("cpu")
+                with run.step() if block else contextlib.nullcontext():
+                    optimizer.zero_grad()
+                    out = model(x)
+                    if n == 2:
+                        torch.set_default_device("meta")
+                        assert torch.zeros(1).is_meta
+                        torch.set_default_device(None)
+                    cross_entropy(out, y).backward()
+                    optimizer.step()
+        assert modes() == 0
+    finally:
+        torch.set_default_device(None)
+    assert numbers(recorded(run)) == [0, 1, 2, 3]
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_anomaly_detection_and_flop_counting(tmp_path: Any) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -474,6 +540,5 @@ def test_anomaly_detection_and_flop_counting(tmp_path: Any) -> None:
             losses = simple_loop(model, optimizer, 3)
         return losses, counter.get_total_flops()
 
-    with pytest.warns(UserWarning, match="Anomaly Detection"):
-        plain, watched = twice(body, tmp_path)
+    plain, watched = twice(body, tmp_path)
     assert plain == watched

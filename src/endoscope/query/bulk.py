@@ -1,0 +1,215 @@
+"""What the page asks for: many tensors of one step, or one statistic of many tensors over all steps, in one go.
+
+    step_table      all tensors of a step         one batch of the file, names looked up
+    histograms      one tensor, all steps         one gather over the mapped segments
+    matrix          all tensors × all steps       two gathers
+
+Everything here could be put together from `Recording`'s own methods, tensor by tensor; that would take seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from endoscope.errors import LookupFailed
+from endoscope.query import values
+from endoscope.query.recording import Recording
+from endoscope.query.series import check_statistic
+from endoscope.query.steps import UNKNOWN, Step, Steps
+from endoscope.schema.stats import WHOLE
+from endoscope.store import paths
+from endoscope.store.columns import Lists
+from endoscope.store.streams import to_numpy
+from endoscope.store.tensors import TensorFile
+
+_NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
+_DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
+_HASH = re.compile(r"\w{1,128}")
+
+
+class Which(NamedTuple):
+    """A tensor as a user addresses it; what is None is the only one, or the first."""
+
+    node: str
+    of: str = "value"
+    role: str | None = None
+    pass_: int | None = None
+    type: str | None = None
+
+
+class Matrix(NamedTuple):
+    """One statistic of many tensors over all steps."""
+
+    keys: np.ndarray  # numbers of the tensors, ascending
+    ordinals: np.ndarray  # n-th recorded step, ascending
+    values: np.ndarray  # float32[tensors, steps]; NaN where a step has no such tensor
+
+
+class Raw(NamedTuple):
+    """Raw values, and which samples they are of."""
+
+    values: np.ndarray
+    samples: list[int] | None  # None: the tensor is kept whole
+
+
+def silence(recording: Recording) -> None:
+    """Damage is shown on the page and listed in `problems`; a warning on top of that would reach nobody."""
+    recording._reader._is_quiet = True
+
+
+def state(recording: Recording) -> tuple[int, int, int]:
+    """Changes whenever steps or metrics were added or have gone."""
+    reader = recording._reader
+    with reader.lock:
+        chunks = reader.contents.chunks
+        return reader.generation, len(chunks["steps"]), len(chunks["metrics"])
+
+
+def step_at(recording: Recording, number: int, type_: str | None = None) -> Step:
+    """The step with a number; of several the newest."""
+    return recording._steadily(lambda steps: steps.at(number, type_)[0])
+
+
+def graph(recording: Recording, graph_hash: str) -> dict[str, Any]:
+    """The dependency graph with a hash, as plain data."""
+    known = {step.graph for step in recording.steps}
+    # A recording that somebody sent may claim any text as a hash; it must not become a path.
+    data = None
+    if graph_hash in known and _HASH.fullmatch(graph_hash):
+        data = recording._reader.whole(paths.graph_name(graph_hash))
+    if data is None:
+        raise LookupFailed(f"There is no graph {graph_hash!r} in {recording.name!r}. The steps name {len(known)} graphs.")
+    return dict(json.loads(bytes(data)))
+
+
+def step_table(recording: Recording, step: Step) -> pa.Table:
+    """One row per tensor of a step: its names, all statistics, its histogram, whether there are raw values."""
+
+    def find(steps: Steps) -> pa.Table:
+        batch = recording._reader.batch("stats", step.ordinal)
+        if batch is None:
+            raise values.why_not_kept(recording._reader, "the step", step, "statistics")
+        found = pa.Table.from_batches([batch])
+        numbers = to_numpy(found["key"])
+        keys = _keys(recording)
+        rows = _rows_of(keys, numbers)
+        columns = {name: keys[name].take(rows) for name in _NAMES}
+        columns |= {name: found[name] for name in found.column_names if name not in ("ordinal", "step", "key")}
+        columns |= {name: keys[name].take(rows) for name in _DETAILS}
+        return pa.table(columns | {"raw": pa.array(np.isin(numbers, _keys_with_raw(recording, step)))})
+
+    return recording._steadily(find)
+
+
+def histograms(recording: Recording, which: Which) -> pa.Table:
+    """The histogram of a tensor at every step: step, type, hist_first, hist."""
+    keys = recording._all_keys().select(which.node, which.of, which.role, which.pass_)
+
+    def find(steps: Steps) -> pa.Table:
+        columns = recording._reader.columns("stats")
+        first, lists = columns.numbers("hist_first", keys), columns.lists("hist", keys)
+        numbers, types = steps.numbers[lists.ordinals], steps.types_of(lists.ordinals)
+        rows = np.flatnonzero((numbers != UNKNOWN) & ((types == which.type) | (which.type is None)))
+        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        lists = Lists(*(part[rows] for part in lists))
+        offsets = np.concatenate([[0], np.cumsum(lists.lengths)]).astype(np.int32)
+        every = Lists(*(np.repeat(part, lists.lengths) for part in lists))
+        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lists.lengths)
+        counts = columns.elements("hist", every, places).astype(np.uint32)
+        return pa.table(
+            {
+                "step": pa.array(numbers[rows]),
+                "type": pa.array(types[rows], pa.string()).dictionary_encode(),
+                "hist_first": pa.array(first.values[rows].astype(np.int16)),
+                "hist": pa.ListArray.from_arrays(pa.array(offsets), pa.array(counts)),
+            }
+        )
+
+    return recording._steadily(find)
+
+
+def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
+    """A statistic of all values, of all gradients of a loss, … over all steps, in the order of `recording.steps`."""
+    check_statistic(statistic, WHOLE, "of a whole tensor")
+    words = ("value", "parameter") if of == "value" else (of,)
+    numbers = [number for number, key in recording._all_keys().by_number.items() if key.of in words]
+    if not numbers:
+        raise LookupFailed(f"Nothing was recorded of {of!r}. `of` is 'value', 'update' or 'gradient:<loss>'.")
+    keys = np.array(sorted(numbers), np.int64)
+
+    def find(steps: Steps) -> Matrix:
+        columns = recording._reader.columns("stats")
+        rows, found = columns.numbers("key", keys.tolist()), columns.numbers(statistic, keys.tolist())
+        ordinals = np.array([step.ordinal for step in steps.list], np.int64)
+        # Both are looked up in tables: a binary search for each of a million numbers takes ten times as long.
+        place = np.full(max(len(steps.numbers), int(found.ordinals.max(initial=-1)) + 1), -1, np.int64)
+        place[ordinals] = np.arange(len(ordinals))
+        row_of = np.zeros(int(keys[-1]) + 1, np.int64)
+        row_of[keys] = np.arange(len(keys))
+        result = np.full((len(keys), len(ordinals)), np.nan, np.float32)
+        at = place[found.ordinals]
+        if (at < 0).any():  # steps that were thinned, or whose own row is damaged
+            at, row, numbers_found = at[at >= 0], rows.values[at >= 0], found.values[at >= 0]
+        else:
+            row, numbers_found = rows.values, found.values
+        with np.errstate(over="ignore"):  # beyond the range of float32: infinite
+            result[row_of[row.astype(np.int64)], at] = numbers_found
+        return Matrix(keys, ordinals, result)
+
+    return recording._steadily(find)
+
+
+def names_of(recording: Recording, numbers: np.ndarray) -> pa.Table:
+    """node, role, pass, of and kind of tensors that are given by their numbers."""
+    keys = _keys(recording)
+    rows = _rows_of(keys, numbers)
+    return pa.table({name: keys[name].take(rows) for name in _NAMES})
+
+
+def tensor(recording: Recording, which: Which, step: int, sample: int | None = None) -> Raw:
+    """Raw values of one tensor at one step, with the samples that they are of."""
+    array = recording.tensor(
+        which.node, step, of=which.of, role=which.role, pass_=which.pass_, type=which.type, sample=sample
+    )
+    if sample is not None:
+        return Raw(array, [sample])
+    keys = recording._all_keys().select(which.node, which.of, which.role, which.pass_)
+    for candidate in recording._steadily(lambda steps: steps.at(step, which.type)):
+        file = recording._raw.get(candidate.raw_file) if candidate.raw_file else None
+        key = next((key for key in keys if file is not None and key in file.entries), None)
+        if file is not None and key is not None:
+            return Raw(array, file.samples.get(key))
+    return Raw(array, None)
+
+
+def _keys(recording: Recording) -> pa.Table:
+    """The table of keys; text is stored once and referred to."""
+    keys = recording._reader.table("keys").combine_chunks()
+    for place, name in enumerate(keys.column_names):
+        if pa.types.is_string(keys.schema.field(name).type):
+            keys = keys.set_column(place, name, keys[name].combine_chunks().dictionary_encode())
+    return keys
+
+
+def _rows_of(keys: pa.Table, numbers: np.ndarray) -> pa.Array:
+    """Where the keys stand in their table; null for one whose name is lost to damage."""
+    known = to_numpy(keys["key"])
+    place = np.full(int(max(known.max(initial=-1), numbers.max(initial=-1))) + 1, -1, np.int64)
+    place[known] = np.arange(len(known))
+    rows = place[numbers]
+    return pa.array(np.maximum(rows, 0), mask=rows < 0)
+
+
+def _keys_with_raw(recording: Recording, step: Step) -> list[int]:
+    """Read from the head of the file alone; its values are checked when somebody asks for them."""
+    if not step.raw_file or step.raw_file not in recording._reader.contents.files:
+        return []
+    try:
+        return list(TensorFile(recording._reader._maps.get(step.raw_file, 0)).entries)
+    except (OSError, ValueError):
+        return []

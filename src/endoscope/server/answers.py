@@ -1,0 +1,69 @@
+"""The three forms in which data travels: JSON, Arrow streams, raw float32."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from starlette.responses import Response, StreamingResponse
+
+_PIECE = 1 << 20  # bytes; larger tensors are sent in pieces, so that they need no second copy
+_ARROW = "application/vnd.apache.arrow.stream"
+
+
+def as_json(data: Any, status: int = 200) -> Response:
+    return Response(to_json(data), status, media_type="application/json")
+
+
+def to_json(data: Any) -> str:
+    """JSON that every browser reads: NaN and infinities, which JSON does not have, become null."""
+    try:
+        return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, TypeError):
+        return json.dumps(_plain(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def as_arrow(table: pa.Table, facts: Mapping[str, Any] | None = None) -> Response:
+    """A table as an Arrow stream; `facts` go into the metadata of its schema, as JSON."""
+    if facts:
+        table = table.replace_schema_metadata({name: to_json(value) for name, value in facts.items()})
+    table = table.combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return Response(sink.getvalue().to_pybytes(), media_type=_ARROW)
+
+
+def as_floats(array: np.ndarray, headers: Mapping[str, Any]) -> Response:
+    """Little-endian float32, the last dimension varying fastest; complex numbers as their magnitudes."""
+    magnitudes = np.abs(array) if np.iscomplexobj(array) else array
+    with np.errstate(over="ignore", invalid="ignore"):
+        floats = np.ascontiguousarray(magnitudes, dtype="<f4")
+    described = {"X-Shape": list(array.shape), "X-Dtype": str(array.dtype), **headers}
+    told = {name: json.dumps(value) for name, value in described.items()}
+    told["Content-Length"] = str(floats.nbytes)
+    data = memoryview(floats.reshape(-1)).cast("B") if floats.size else memoryview(b"")
+    if len(data) <= _PIECE:
+        return Response(bytes(data), headers=told, media_type="application/octet-stream")
+    return StreamingResponse(_pieces(data), headers=told, media_type="application/octet-stream")
+
+
+def _pieces(data: memoryview) -> Iterator[bytes]:
+    for start in range(0, len(data), _PIECE):
+        yield bytes(data[start : start + _PIECE])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

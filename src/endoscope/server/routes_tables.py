@@ -1,0 +1,163 @@
+"""Numbers: one step, one tensor over time, all tensors over time, samples, units, metrics, raw values."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+import pyarrow as pa
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from endoscope.errors import BadArgument
+from endoscope.query import bulk
+from endoscope.query.recording import Recording
+from endoscope.query.steps import Step
+from endoscope.schema.stats import WHOLE
+from endoscope.server import asked, wire
+from endoscope.server.answers import as_arrow, as_floats
+
+_HEATS_KEPT = 6  # four megabytes each for a thousand tensors and a thousand steps
+
+
+def step(request: Request) -> Response:
+    recording = asked.trial_of(request)
+    number = asked.to_whole("step", request.path_params["step"])
+    found = bulk.step_at(recording, number, asked.text(request, "type"))
+    return as_arrow(bulk.step_table(recording, found), {"step": _facts(found)})
+
+
+def _facts(step: Step) -> wire.StepFacts:
+    return wire.StepFacts(
+        number=step.number,
+        ordinal=step.ordinal,
+        type=step.type,
+        time=step.time,
+        why=step.why,
+        seconds=step.recording_seconds,
+        graph=step.graph,
+        passes=step.passes,
+        rawSamples=list(step.raw_samples),
+        categories=list(step.categories),
+        config=step.config,
+        extra=step.extra,
+    )
+
+
+def series(request: Request) -> Response:
+    """Several statistics of one tensor, or of one of its samples, over all steps."""
+    recording, which = asked.trial_of(request), asked.which(request)
+    statistics = asked.words(request, "statistics")
+    if not statistics:
+        raise BadArgument(f"The address lacks statistics=…, a list such as mean,std. There are: {', '.join(WHOLE)}.")
+    columns: dict[str, pa.Array] = {}
+    for name in statistics:
+        found = recording.series(
+            which.node, name, of=which.of, type=which.type, role=which.role, pass_=which.pass_,
+            sample=asked.whole(request, "sample"), unit=asked.whole(request, "unit"),
+        )  # fmt: skip
+        if not columns:
+            columns = {"step": pa.array(found.steps), "type": _words(found.types)}
+        columns[name] = pa.array(found.values)
+    return as_arrow(pa.table(columns))
+
+
+def histograms(request: Request) -> Response:
+    return as_arrow(bulk.histograms(asked.trial_of(request), asked.which(request)))
+
+
+def heat(request: Request) -> Response:
+    recording = asked.trial_of(request)
+    of, statistic = asked.text(request, "of") or "value", asked.text(request, "statistic") or "mean"
+    found = _HEATS.get(recording, of, statistic)
+    names = bulk.names_of(recording, found.keys)
+    pass_ = asked.whole(request, "pass")
+    rows = np.arange(len(found.keys))
+    if pass_ is not None:
+        rows = np.flatnonzero(names["pass"].to_numpy() == pass_)
+        names = names.take(pa.array(rows))
+    values = found.values if len(rows) == len(found.keys) else found.values[rows]
+    flat = pa.array(values.reshape(-1))
+    # A list of a fixed length must have one; a trial without steps has no row either.
+    lists = pa.FixedSizeListArray.from_arrays(flat, max(values.shape[1], 1))
+    names = names if len(lists) == names.num_rows else names.slice(0, 0)
+    return as_arrow(names.append_column("values", lists), {"ordinals": found.ordinals.tolist()})
+
+
+class _Heats:
+    """The matrices that were asked for last; a trial that has grown needs new ones."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[object, ...], bulk.Matrix] = OrderedDict()
+
+    def get(self, recording: Recording, of: str, statistic: str) -> bulk.Matrix:
+        key = (id(recording), bulk.state(recording), of, statistic)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                found = self._kept[key] = bulk.matrix(recording, of, statistic)
+                while len(self._kept) > _HEATS_KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return found
+
+
+_HEATS = _Heats()
+
+
+def samples(request: Request) -> Response:
+    found = asked.trial_of(request).samples(*_place(request), **_details(request))
+    return as_arrow(pa.table({name: pa.array(values) for name, values in found.items()}))
+
+
+def units(request: Request) -> Response:
+    found = asked.trial_of(request).units(*_place(request), **_details(request))
+    shape = next(iter(found.values())).shape
+    return as_arrow(pa.table({name: pa.array(values.reshape(-1)) for name, values in found.items()}), {"shape": shape})
+
+
+def _place(request: Request) -> tuple[str, int]:
+    return asked.needed(request, "node"), asked.needed_whole(request, "step")
+
+
+def _details(request: Request) -> dict[str, object]:
+    which = asked.which(request)
+    return {"of": which.of, "role": which.role, "pass_": which.pass_, "type": which.type}
+
+
+def tensor(request: Request) -> Response:
+    step, sample = asked.needed_whole(request, "step"), asked.whole(request, "sample")
+    found = bulk.tensor(asked.trial_of(request), asked.which(request), step, sample)
+    return as_floats(found.values, {"X-Samples": found.samples})
+
+
+def metrics(request: Request) -> Response:
+    recording, names = asked.trial_of(request), request.query_params.get("names")
+    table = recording.read("metrics")
+    if names is not None:
+        chosen = pa.array([recording.metrics[name] and name for name in asked.words(request, "names")], pa.string())
+        table = table.filter(pa.compute.is_in(table["name"], chosen))
+    table = table.combine_chunks()
+    for place, name in enumerate(table.column_names):
+        if name in ("name", "type"):
+            table = table.set_column(place, name, table[name].combine_chunks().dictionary_encode())
+    return as_arrow(table)
+
+
+def _words(types: np.ndarray) -> pa.Array:
+    return pa.array(types, pa.string()).dictionary_encode()
+
+
+ROUTES = [
+    Route("/api/trials/{trial}/steps/{step}", step),
+    Route("/api/trials/{trial}/series", series),
+    Route("/api/trials/{trial}/histograms", histograms),
+    Route("/api/trials/{trial}/heat", heat),
+    Route("/api/trials/{trial}/samples", samples),
+    Route("/api/trials/{trial}/units", units),
+    Route("/api/trials/{trial}/tensor", tensor),
+    Route("/api/trials/{trial}/metrics", metrics),
+]

@@ -1,0 +1,260 @@
+"""What travels between server and page. The one definition: frontend/src/api/types.ts is made from this file.
+
+Descriptions travel as JSON, which has no NaN: it becomes null there. Tables travel as Arrow streams, and a class named
+`…Row` says which columns one has. Raw values travel as little-endian float32, with their shape in a header.
+HTTP_API.md says which address answers with what.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+LAYOUT_VERSION = 1
+SELECTION_VERSION = 1
+
+
+class TrialSummary(TypedDict):
+    """One trial in the list of all trials."""
+
+    name: str  # of its folder; addresses use it
+    created: float  # unix seconds; 0 if that is lost
+    updated: float  # when something was last added
+    steps: int  # recorded steps
+    lastStep: int | None  # number of the newest recorded step
+    types: list[str]
+    live: bool  # something was added a moment ago, and it has not ended
+    closed: bool  # it ended properly
+    readable: bool  # false: `problems` says why, and everything else here is empty
+    problems: list[str]
+
+
+class Catalog(TypedDict):
+    """All trials that are served."""
+
+    version: str  # of Endoscope
+    root: str  # the folder, as it was typed
+    trials: list[TrialSummary]
+
+
+class StepColumns(TypedDict):
+    """All recorded steps of a trial, one list per fact, in the order in which they were recorded."""
+
+    ordinal: list[int]  # n-th recorded step of the trial, from 0; gaps where steps were thinned
+    number: list[int]
+    type: list[int]  # place in `types`
+    graph: list[int]  # place in `graphs`; -1: none was recorded
+    time: list[float]  # unix seconds
+    seconds: list[float]  # what recording it cost
+    why: list[int]  # place in `reasons`
+    raw: list[bool]  # whether raw values were kept
+
+
+class Trial(TypedDict):
+    """One trial, without numbers of tensors."""
+
+    name: str
+    created: float
+    updated: float
+    live: bool
+    closed: bool
+    config: dict[str, Any]
+    versions: dict[str, str]
+    types: list[str]
+    losses: list[str]
+    reasons: list[str]  # why steps were recorded
+    steps: StepColumns
+    graphs: list[str]  # hashes
+    metrics: list[str]  # names
+    problems: list[str]
+    gaps: int
+    notes: int
+    tensors: int  # different ones that were ever recorded
+
+
+# `pass` is a word of Python's own, so a field of this name cannot be written in a class.
+_Pass = TypedDict("_Pass", {"pass": int})
+
+
+class GraphNode(_Pass):
+    """One recorded tensor of a graph."""
+
+    node: str
+    role: str
+    kind: str  # input, parameter, buffer, computed, target, loss, output
+    module: str  # address of the module it belongs to; empty outside of all modules
+    modules: list[str] | None  # addresses of the modules that were running, outermost first
+    source: str  # file:line
+    type: str | None  # the operation that made it
+    shape: list[int] | None
+
+
+class Graph(TypedDict):
+    """A dependency graph."""
+
+    hash: str
+    nodes: list[GraphNode]
+    edges: list[tuple[int, int, list[str]]]  # from, to (places in `nodes`), arguments through which it is used
+
+
+class StepFacts(TypedDict):
+    """What is known about one step; in the schema of its table, under the key `step`."""
+
+    number: int
+    ordinal: int
+    type: str
+    time: float
+    why: str
+    seconds: float
+    graph: str
+    passes: int
+    rawSamples: list[int]
+    categories: list[str]  # of all samples of the batch, or of none
+    config: dict[str, Any]
+    extra: dict[str, Any]
+
+
+class Note(TypedDict):
+    """Something the user wrote down."""
+
+    step: int
+    time: float
+    text: str
+
+
+class Gap(TypedDict):
+    """Something that could not be recorded, or can no longer be read."""
+
+    step: int  # -1 if it belongs to no single step
+    node: str
+    of: str
+    reason: str
+    time: float
+
+
+class Layout(TypedDict):
+    """How the user arranged the graph; kept in page.json in the folder of the trial."""
+
+    version: int
+    pins: dict[str, tuple[float, float]]  # node -> where it was put
+    renames: dict[str, str]  # node or address of a module -> what the user calls it
+    groups: list[str]  # prefixes of names that get a box of their own
+
+
+class Failure(TypedDict):
+    """Every answer with a status of 400 or more."""
+
+    error: str  # a sentence for the user
+    kind: str  # name of the exception
+
+
+class TrialNews(TypedDict):
+    """Event `trial`: it has grown, or is new."""
+
+    trial: str
+    steps: int
+    metrics: int  # rows
+    lastStep: int | None
+    closed: bool
+
+
+class CatalogNews(TypedDict):
+    """Event `catalog`: trials have come or gone."""
+
+    trials: list[str]
+
+
+class ViewsNews(TypedDict):
+    """Event `views`: the file with custom views was changed."""
+
+    file: str
+
+
+class ViewEntry(TypedDict):
+    """One function of the file with custom views."""
+
+    name: str
+    title: str
+
+
+class Views(TypedDict):
+    """The custom views."""
+
+    file: str | None  # null if the server was started without any
+    views: list[ViewEntry]
+    problem: str | None  # why the file cannot be used: a sentence or a traceback
+
+
+class ViewResult(TypedDict):
+    """What a custom view returned."""
+
+    kind: Literal["image", "frame", "text", "error"]
+    text: str  # of kind text; for kind error a traceback or a sentence
+    url: str  # of kind image for <img>, of kind frame for a sandboxed <iframe>; otherwise empty
+    seconds: float  # how long the function took
+
+
+class SeriesRow(TypedDict):
+    """One step of a series. Beside these, one column of float64 for each statistic that was asked for."""
+
+    step: int
+    type: str
+
+
+class HistogramRow(TypedDict):
+    """The histogram of one tensor at one step."""
+
+    step: int
+    type: str
+    hist_first: int  # number of the first bin that is listed
+    hist: list[int]  # counts from there on
+
+
+class HeatRow(_Pass):
+    """One tensor over all steps; ordinals of the steps are in the schema, under the key `ordinals`."""
+
+    node: str
+    role: str
+    of: str
+    kind: str
+    values: list[float]  # float32, of fixed length: one for each step; NaN where a step has no such tensor
+
+
+class StepRow(_Pass):
+    """One tensor at one step. Beside these, one column for each of WHOLE_STATISTICS."""
+
+    node: str
+    role: str
+    of: str
+    kind: str
+    hist_first: int
+    hist: list[int]
+    shape: list[int]
+    dtype: str
+    batch_dim: int  # -1: it has no samples
+    module: str
+    source: str
+    raw: bool  # whether raw values were kept
+
+
+class SampleRow(TypedDict):
+    """One sample of one tensor. Beside this, one column for each of SAMPLE_STATISTICS."""
+
+    sample: int
+
+
+class UnitRow(TypedDict):
+    """One unit of one tensor, flattened; the shape of the units is in the schema, under the key `shape`."""
+
+    mean: float
+    std: float
+    abs_max: float
+
+
+class MetricRow(TypedDict):
+    """One value of one metric."""
+
+    step: int
+    time: float
+    name: str
+    value: float
+    type: str

@@ -1,0 +1,74 @@
+"""How tensors are taken apart into samples, rows and units."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from endoscope.schema.stats import UNIT_CAP
+from endoscope.stats.geometry import batch_axis, contiguous, strided, unit_axes
+from endoscope.stats.layout import COLUMNS, NO_UNITS, RUNS
+
+
+@pytest.mark.parametrize(
+    ("shape", "batch_dim", "axis"),
+    [((3, 4), None, None), ((3, 4), 0, 0), ((3, 4), 1, 1), ((3, 4), -1, 1), ((3, 4), 2, None), ((), 0, None)],
+)
+def test_the_batch_axis(shape: tuple[int, ...], batch_dim: int | None, axis: int | None) -> None:
+    assert batch_axis(shape, batch_dim) == axis
+
+
+@pytest.mark.parametrize(
+    ("shape", "batch", "axes"),
+    [
+        ((128, 512), 0, (1,)),
+        ((128, 512), 1, (0,)),
+        ((16, 8, 512), 0, (1, 2)),  # exactly the cap
+        ((16, 9, 512), 0, (2,)),  # above it: the last dimension
+        ((9, 16, 512), 1, (2,)),
+        ((16, 64, 28, 28), 0, (1,)),  # images: channels
+        ((64, 16, 28, 28), 1, (3,)),
+        ((16, 64, 4, 4), 0, (1, 2, 3)),
+        ((16, UNIT_CAP + 1), 0, ()),
+        ((16, UNIT_CAP + 1, 2, 2), 0, ()),
+        ((16,), 0, ()),
+        ((16, 5), None, ()),
+        ((0, 5), 0, ()),
+    ],
+)
+def test_the_axes_of_units(shape: tuple[int, ...], batch: int | None, axes: tuple[int, ...]) -> None:
+    assert unit_axes(shape, batch) == axes
+
+
+@pytest.mark.parametrize(
+    ("tensor", "batch", "dense", "kind"),
+    [
+        (torch.empty(8, 6), 0, True, COLUMNS),
+        (torch.empty(8, 6), None, True, NO_UNITS),
+        (torch.empty(6, 8).t(), None, True, NO_UNITS),  # a transposed matrix is one dense piece
+        (torch.empty(6, 8).t(), 0, False, COLUMNS),
+        (torch.empty(8, 10)[:, :6], 0, True, COLUMNS),
+        (torch.empty(8, 10)[:, ::2], 0, False, COLUMNS),
+        (torch.empty(8, 40, 4, 64).transpose(1, 2), 0, True, COLUMNS),  # heads of attention
+        (torch.empty(8, 16, 33, 31), 0, True, RUNS),
+        (torch.empty(8, 16, 33, 31).contiguous(memory_format=torch.channels_last), 0, True, COLUMNS),
+        (torch.empty(1).expand(8, 6), 0, False, COLUMNS),
+        (torch.empty(64, 8, 256), 1, False, COLUMNS),
+    ],
+)
+def test_what_is_dense(tensor: torch.Tensor, batch: int | None, dense: bool, kind: int) -> None:
+    how = strided(tensor.shape, tensor.stride(), batch, True)
+    assert (how.dims == ()) is dense
+    assert how.unit_kind == kind
+
+
+@given(st.lists(st.integers(1, 20), max_size=5).map(tuple), st.booleans(), st.booleans())
+def test_contiguous_is_a_special_case(shape: tuple[int, ...], has_batch: bool, units: bool) -> None:
+    batch = 0 if has_batch and shape else None
+    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    general, special = strided(shape, strides, batch, units), contiguous(shape, batch, units)
+    assert general._replace(sample_stride=0) == special._replace(sample_stride=0)
+    if batch is not None:
+        assert general.sample_stride == special.sample_stride
