@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from endoscope.replay.divergence import compare
     from endoscope.replay.rerun import rerun
     from endoscope.replay.validate import validate
+    from endoscope.server.launch import show
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Run", "__version__", "compare", "editing", "edits", "errors", "open", "policies", "rerun", "trace", "tracing",
-    "validate",
+    "Run", "__version__", "compare", "editing", "edits", "errors", "open", "policies", "rerun", "show", "trace",
+    "tracing", "validate",
 ]  # fmt: skip
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
@@ -38,6 +39,7 @@ _TARGETS = {
     "open": "endoscope.query.open:open",
     "policies": "endoscope.recording.policies",
     "rerun": "endoscope.replay.rerun:rerun",
+    "show": "endoscope.server.launch:show",
     "trace": "endoscope.capture.trace:trace",
     "tracing": "endoscope.capture.trace:tracing",
     "validate": "endoscope.replay.validate:validate",

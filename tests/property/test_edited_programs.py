@@ -1,4 +1,4 @@
-"""On random programs a full run with an edit, a rerun from kept values, and the edit made by hand agree."""
+"""On random programs a full run with an edit, one in a block, a rerun, and the edit made by hand agree."""
 
 from __future__ import annotations
 
@@ -64,6 +64,24 @@ def by_hand(program: Program, position: int, change: Callable[[Tensor], Tensor])
     return program.run(copy_together(program.inputs), perform)
 
 
+class AsModule(torch.nn.Module):
+    """`editing` wants a module."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.program = program
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.program(*inputs)
+
+
+def in_a_block(program: Program, edit: dict[str, Any]) -> Any:
+    model = AsModule(program)
+    with endoscope.editing(model, edit):
+        torch.manual_seed(5)
+        return model(*copy_together(program.inputs))
+
+
 def outcome(call: Callable[[], Any]) -> Any:
     try:
         return call()
@@ -83,6 +101,7 @@ def examine(seed: int, rules: Any, seen: Counter[str]) -> list[str]:
     full = outcome(lambda: run(program, edit={made[position].label: edit}))
     again = outcome(lambda: plain.rerun(edit={made[position].label: edit}))
     expected = outcome(lambda: by_hand(program, position, change))
+    block = outcome(lambda: in_a_block(program, {made[position].label: edit}))
     if isinstance(full, Exception):
         seen["raised"] += 1
         if isinstance(full, BadEdit) or (type(full) is type(expected) and isinstance(again, Exception)):
@@ -91,6 +110,8 @@ def examine(seed: int, rules: Any, seen: Counter[str]) -> list[str]:
     found = []
     if not _all_identical(full.result, expected):
         found.append(f"{where}full run {full.result}, by hand {expected}")
+    if isinstance(block, Exception) or not _all_identical(full.result, block):
+        found.append(f"{where}full run {full.result}, in a block {block!r}")
     if isinstance(again, CannotReplay):
         seen["refused"] += 1
         return found
@@ -119,7 +140,7 @@ def _apart(again: Any, full: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("rules", [RULES, RULES_WITH_TURNS], ids=["plain", "with turns"])
-def test_full_run_rerun_and_hand_agree(rules: Any) -> None:
+def test_full_run_block_rerun_and_hand_agree(rules: Any) -> None:
     seen = Counter[str]()
     for seed in range(10_000, 10_400):
         found = examine(seed, rules, seen)

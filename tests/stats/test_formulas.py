@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from endoscope.schema.stats import NUMBERS, SAMPLE, WHOLE
-from endoscope.stats import Measured, Request, fused, measure
+from endoscope.stats import Measured, Request, measure, reductions
 from endoscope.stats.formulas import FORMULAS
 from tests.stats import compare
 from tests.stats.plain_torch import measure_with_torch
@@ -116,7 +116,7 @@ def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch) -> N
         Request(torch.ones(3), 0),
     ]
     ours = measure(requests)
-    monkeypatch.setattr(fused, "precision_of", lambda device: torch.float32)
+    monkeypatch.setattr(reductions, "precision_of", lambda device: torch.float32)
     assert_agree(ours, measure_with_torch(requests), requests)
 
 
@@ -124,8 +124,7 @@ def test_large_tensors_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     torch.manual_seed(0)
     requests = [Request(torch.randn(7, 1000), 0), Request(torch.randn(9000), None), Request(torch.randn(50, 30), 0)]
     ours = measure(requests)
-    monkeypatch.setattr("endoscope.stats.formulas.AT_ONCE", 256)
-    monkeypatch.setattr("endoscope.stats.distribution.AT_ONCE", 256)
+    monkeypatch.setattr("endoscope.stats.reductions.AT_ONCE", 256)
     assert_agree(ours, measure_with_torch(requests), requests)
 
 

@@ -45,17 +45,18 @@ def test_the_axes_of_units(shape: tuple[int, ...], batch: int | None, axes: tupl
 @pytest.mark.parametrize(
     ("tensor", "batch", "dense", "kind"),
     [
-        (torch.empty(8, 6), 0, True, COLUMNS),
-        (torch.empty(8, 6), None, True, NO_UNITS),
-        (torch.empty(6, 8).t(), None, True, NO_UNITS),  # a transposed matrix is one dense piece
-        (torch.empty(6, 8).t(), 0, False, COLUMNS),
-        (torch.empty(8, 10)[:, :6], 0, True, COLUMNS),
-        (torch.empty(8, 10)[:, ::2], 0, False, COLUMNS),
-        (torch.empty(8, 40, 4, 64).transpose(1, 2), 0, True, COLUMNS),  # heads of attention
-        (torch.empty(8, 16, 33, 31), 0, True, RUNS),
-        (torch.empty(8, 16, 33, 31).contiguous(memory_format=torch.channels_last), 0, True, COLUMNS),
-        (torch.empty(1).expand(8, 6), 0, False, COLUMNS),
-        (torch.empty(64, 8, 256), 1, False, COLUMNS),
+        (torch.zeros(8, 6), 0, True, COLUMNS),
+        (torch.zeros(8, 6), None, True, NO_UNITS),
+        (torch.zeros(6, 8).t(), None, True, NO_UNITS),  # a transposed matrix is one dense piece
+        (torch.zeros(6, 8).t(), 0, False, COLUMNS),
+        (torch.zeros(8, 10)[:, :6], 0, True, COLUMNS),
+        (torch.zeros(8, 10)[:, ::2], 0, False, COLUMNS),
+        (torch.zeros(8, 10, 4, 64).transpose(1, 2), 0, True, COLUMNS),  # heads of attention
+        (torch.zeros(8, 40, 4, 64).transpose(1, 2), 0, False, RUNS),  # one unit for each head
+        (torch.zeros(8, 16, 33, 31), 0, True, RUNS),
+        (torch.zeros(8, 16, 33, 31).contiguous(memory_format=torch.channels_last), 0, True, COLUMNS),
+        (torch.zeros(1).expand(8, 6), 0, False, COLUMNS),
+        (torch.zeros(64, 8, 256), 1, False, COLUMNS),
     ],
 )
 def test_what_is_dense(tensor: torch.Tensor, batch: int | None, dense: bool, kind: int) -> None:

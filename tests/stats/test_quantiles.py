@@ -40,7 +40,8 @@ def test_large_tensors_are_within_half_a_percent(kind: str, way: str) -> None:
     assert tensor.numel() > EXACT_UP_TO
     want = twin.whole(twin.numbers_of(tensor))
     for name, value in quantiles(WAYS[way]([Request(tensor, None)])).items():
-        assert abs(value - want[name]) <= 0.005 * abs(want[name]) + 1e-43, name
+        below_all_bins = 5e-41 if kind == "subnormal" else 0.0  # the last bits of a float32 make no bin of their own
+        assert abs(value - want[name]) <= 0.005 * abs(want[name]) + below_all_bins, name
         assert want["min"] <= value <= want["max"]
 
 

@@ -63,7 +63,7 @@ def test_no_answer_is_nan(tensor: torch.Tensor, count: int) -> None:
 
 
 def test_of_large_matrices_only_the_largest_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("endoscope.stats.spectrum.ALL_UP_TO", 20)
+    monkeypatch.setattr("endoscope.stats.singular.ALL_UP_TO", 20)
     torch.manual_seed(0)
     tensor = torch.randn(60, 50) @ torch.diag(0.8 ** torch.arange(50.0))
     found = spectrum(tensor, top=5)

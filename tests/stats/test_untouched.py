@@ -43,7 +43,7 @@ def test_modes_and_random_numbers_are_as_before(way: str, mode: type) -> None:
 
 
 def test_a_large_spectrum_leaves_random_numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("endoscope.stats.spectrum.ALL_UP_TO", 10)
+    monkeypatch.setattr("endoscope.stats.singular.ALL_UP_TO", 10)
     tensor = torch.randn(40, 40)
     state = torch.get_rng_state()
     spectrum(tensor)
@@ -90,7 +90,17 @@ def test_torch_never_waits_for_a_single_number() -> None:
         measure_with_torch(requests)
     waits = {"_local_scalar_dense", "item", "nonzero", "is_nonzero", "masked_select", "unique", "equal", "bincount"}
     assert not waits & set(seen.names)
-    assert len(seen.names) < 400
+
+
+def test_tensors_of_one_shape_share_all_calls() -> None:
+    def calls(count: int) -> int:
+        requests = [Request(torch.randn(7, 900), 0) for _ in range(count)]
+        measure_with_torch(requests)
+        with Operations() as seen:
+            measure_with_torch(requests)
+        return len(seen.names) - seen.names.count("detach")
+
+    assert calls(1) == calls(20) < 150
 
 
 def test_a_copy_on_write_tensor_is_not_copied() -> None:

@@ -14,14 +14,15 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.calls import Calls
 from endoscope.capture.choosing import Change, changes_in
 from endoscope.capture.editor import following
-from endoscope.capture.keeping import Keeper
+from endoscope.capture.follower import Follower
 from endoscope.capture.leaves import named_leaves
 from endoscope.capture.patches import activate, block_around, deactivate, hold, recorders_here, release
 from endoscope.capture.plan import Plan
 from endoscope.capture.recorder import Recorder
-from endoscope.capture.trace import dry_run, know_target, not_compiled
+from endoscope.capture.trace import dry_run, not_compiled
 from endoscope.errors import BadArgument
 
 
@@ -57,6 +58,7 @@ class Block:
         self.changes = changes
         self.busy = False  # inside a call of the model: what it calls in turn is not edited once more
         self._plans: dict[Hashable, Plan] = {}
+        self._names: Calls | None = None
         self._forwards = 0
         self._said: set[int] = set()
 
@@ -67,7 +69,7 @@ class Block:
                 return call(*args, **kwargs)
             plan = self._plan_for(args, kwargs)
             forward, self._forwards = self._forwards, self._forwards + 1
-            with self._heard() as recorder, following(recorder, plan, forward) as (editor, run):
+            with self._heard(plan) as recorder, following(recorder, plan, forward) as (editor, run):
                 out = editor.result(call(*args, **kwargs))
             self._say_missed(plan, run.applied)
             return out
@@ -90,15 +92,16 @@ class Block:
         return training, given, plain, len(args), torch.is_grad_enabled()
 
     @contextlib.contextmanager
-    def _heard(self) -> Iterator[Recorder]:
-        """The innermost trace of this thread, or a recorder that keeps nothing."""
+    def _heard(self, plan: Plan) -> Iterator[Recorder]:
+        """The innermost trace of this thread, or a follower that keeps nothing."""
         recorders = recorders_here()
         if recorders is not None:
             yield recorders[-1]
             return
-        keeper = Keeper([], None)
-        recorder = keeper.recorder = Recorder(full=False, keeper=keeper)
-        know_target(recorder, self.model)
+        if self._names is None or plan.sources:  # parameters may have been exchanged since, modules rarely are
+            self._names = Calls()
+            self._names.know(self.model, "")
+        recorder = Follower(self.model, self._names)
         activate(recorder)
         try:
             with recorder:

@@ -63,7 +63,8 @@ class Run:
         self.forward = forward  # which one in its block, from 0
         self.applied: set[int] = set()  # numbers of the changes that found something
         self._calls = recorder.calls
-        self._occasions = Occasions(recorder.calls, len(recorder.calls.entries))
+        self.first_call = len(recorder.calls.entries)
+        self._occasions = Occasions(recorder.calls, self.first_call)
 
     def site(self, type_: str, position: Position, call: int, count: bool) -> Site | None:
         statement = self._occasions.statement(type_, *position, call)
@@ -114,6 +115,10 @@ class Editor:
         self._facts.clear()
         self._types.clear()
         self._has_sources = any(run.plan.sources for run in self._runs)
+
+    def begins_with(self, call: int) -> bool:
+        """Whether this call of a module is the one that a plan was made for."""
+        return any(run.first_call == call for run in self._runs)
 
     def wrap(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         """What hears in place of the ear `plain`."""

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed
-from endoscope.query import values
+from endoscope.query import arrays, values
 from endoscope.query.recording import Recording
 from endoscope.query.series import check_statistic
 from endoscope.query.steps import UNKNOWN, Step, Steps
@@ -29,6 +29,7 @@ from endoscope.store.tensors import TensorFile
 
 _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
 _DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
+_STEPS_AT_ONCE = 64  # are read before their memory is given back
 _HASH = re.compile(r"\w{1,128}")
 
 
@@ -70,6 +71,21 @@ def state(recording: Recording) -> tuple[int, int, int]:
         return reader.generation, len(chunks["steps"]), len(chunks["metrics"])
 
 
+def warm(recording: Recording) -> None:
+    """Check what series will read, step by step, so that others can read meanwhile."""
+    for count, step in enumerate(recording.steps):
+        recording._reader.batch("stats", step.ordinal)
+        if count % _STEPS_AT_ONCE == 0:
+            release(recording)
+    recording.preload()
+    release(recording)
+
+
+def release(recording: Recording) -> None:
+    """Give mapped memory back to the system; what is needed again is found in its cache."""
+    recording._reader.release()
+
+
 def step_at(recording: Recording, number: int, type_: str | None = None) -> Step:
     """The step with a number; of several the newest."""
     return recording._steadily(lambda steps: steps.at(number, type_)[0])
@@ -83,7 +99,9 @@ def graph(recording: Recording, graph_hash: str) -> dict[str, Any]:
     if graph_hash in known and _HASH.fullmatch(graph_hash):
         data = recording._reader.whole(paths.graph_name(graph_hash))
     if data is None:
-        raise LookupFailed(f"There is no graph {graph_hash!r} in {recording.name!r}. The steps name {len(known)} graphs.")
+        raise LookupFailed(
+            f"There is no graph {graph_hash!r} in {recording.name!r}. The steps name {len(known)} graphs."
+        )
     return dict(json.loads(bytes(data)))
 
 
@@ -101,7 +119,7 @@ def step_table(recording: Recording, step: Step) -> pa.Table:
         columns = {name: keys[name].take(rows) for name in _NAMES}
         columns |= {name: found[name] for name in found.column_names if name not in ("ordinal", "step", "key")}
         columns |= {name: keys[name].take(rows) for name in _DETAILS}
-        return pa.table(columns | {"raw": pa.array(np.isin(numbers, _keys_with_raw(recording, step)))})
+        return pa.table(columns | {"raw": arrays.numbers(np.isin(numbers, _keys_with_raw(recording, step)))})
 
     return recording._steadily(find)
 
@@ -111,22 +129,23 @@ def histograms(recording: Recording, which: Which) -> pa.Table:
     keys = recording._all_keys().select(which.node, which.of, which.role, which.pass_)
 
     def find(steps: Steps) -> pa.Table:
+        if which.type is not None:
+            steps.check_type(which.type)
         columns = recording._reader.columns("stats")
         first, lists = columns.numbers("hist_first", keys), columns.lists("hist", keys)
         numbers, types = steps.numbers[lists.ordinals], steps.types_of(lists.ordinals)
         rows = np.flatnonzero((numbers != UNKNOWN) & ((types == which.type) | (which.type is None)))
         rows = rows[np.argsort(numbers[rows], kind="stable")]
         lists = Lists(*(part[rows] for part in lists))
-        offsets = np.concatenate([[0], np.cumsum(lists.lengths)]).astype(np.int32)
         every = Lists(*(np.repeat(part, lists.lengths) for part in lists))
-        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lists.lengths)
+        places = np.arange(len(every.starts)) - np.repeat(np.cumsum(lists.lengths) - lists.lengths, lists.lengths)
         counts = columns.elements("hist", every, places).astype(np.uint32)
         return pa.table(
             {
-                "step": pa.array(numbers[rows]),
-                "type": pa.array(types[rows], pa.string()).dictionary_encode(),
-                "hist_first": pa.array(first.values[rows].astype(np.int16)),
-                "hist": pa.ListArray.from_arrays(pa.array(offsets), pa.array(counts)),
+                "step": arrays.numbers(numbers[rows]),
+                "type": arrays.dictionary(types[rows]),
+                "hist_first": arrays.numbers(first.values[rows].astype(np.int16)),
+                "hist": arrays.lists(lists.lengths, counts),
             }
         )
 
@@ -202,7 +221,7 @@ def _rows_of(keys: pa.Table, numbers: np.ndarray) -> pa.Array:
     place = np.full(int(max(known.max(initial=-1), numbers.max(initial=-1))) + 1, -1, np.int64)
     place[known] = np.arange(len(known))
     rows = place[numbers]
-    return pa.array(np.maximum(rows, 0), mask=rows < 0)
+    return arrays.numbers(np.maximum(rows, 0), valid=rows >= 0)
 
 
 def _keys_with_raw(recording: Recording, step: Step) -> list[int]:

@@ -19,11 +19,17 @@ def open(path: str | PathLike[str]) -> Recording | Recordings:
 
     A damaged file costs only what is damaged: it is named in a warning and in `.problems`.
     """
+    found = look(path)
+    if isinstance(found, Recording):
+        found.preload()
+    return found
+
+
+def look(path: str | PathLike[str]) -> Recording | Recordings:
+    """The same, but nothing is checked before it is asked for."""
     folder = Path(path).expanduser()
     if paths.is_trial(folder):
-        found = Recording(folder)
-        found.preload()
-        return found
+        return Recording(folder)
     if folder.is_dir() and paths.trials_in(folder):
         return Recordings(folder)
     raise NotARecording(_why_not(folder))

@@ -139,7 +139,8 @@ class Capture:
         """The step began inside the call of a model, so that call was not heard beginning."""
         self.root_call = self.recorder.begin_module(model, args, kwargs)
 
-    def leave_model(self, model: torch.nn.Module, out: Any) -> None:
+    def leave_model(self, model: torch.nn.Module, out: Any) -> bool:
+        """Whether this was the call in which the step began."""
         if out is None and sys.exc_info()[1] is not None:
             self.forward_failed = True
         call = self.root_call
@@ -147,6 +148,8 @@ class Capture:
             self.root_call = -1
             self.recorder.end_module(call, out)
             self.recorder.leave(call)
+            return True
+        return False
 
     def was_dropped(self, forwards: int, most: int) -> bool:
         """No `optimizer.step()` came: the forward pass raised, or gradients were cleared, or nothing is learned."""

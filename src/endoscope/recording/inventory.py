@@ -24,6 +24,11 @@ class Inventory:
         self.parameters: list[tuple[str, Tensor]] = []
         self.buffers: list[tuple[str, Tensor]] = []
 
+    def clear(self) -> None:
+        """Let go of the models."""
+        self.calls = Calls()
+        self.parameters, self.buffers, self._seen = [], [], []
+
     def refresh(self) -> None:
         seen: list[int] = []
         for watch in self._watches:

@@ -87,9 +87,10 @@ def batch_size(capture: Capture) -> int:
 def _tagged_batch(capture: Capture) -> int:
     recorder = capture.recorder
     for held in recorder.holder.entries:
-        tensor = recorder.kept.get(held.slot) if held.call < 0 and held.batch_dim is not None else None
-        if tensor is not None and 0 <= held.batch_dim < tensor.dim() and shape_of(tensor)[held.batch_dim] > 0:
-            return shape_of(tensor)[held.batch_dim]
+        tensor, dim = recorder.kept.get(held.slot), held.batch_dim
+        if held.call < 0 and tensor is not None and dim is not None and 0 <= dim < tensor.dim():
+            if shape_of(tensor)[dim] > 0:
+                return shape_of(tensor)[dim]
     return 0
 
 

@@ -32,7 +32,7 @@ from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
 from endoscope.recording.step import Step, plain_number
-from endoscope.recording.watch import Watch, make_watch
+from endoscope.recording.watch import KEEP_OUT, LET_IN, Watch, make_watch
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
 from endoscope.store.writer import TrialWriter
@@ -70,6 +70,7 @@ class Run:
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
+        self._trainer: int | None = None  # the thread in which optimizers step
         self._in_update = False
         self._passed_over = False  # a forward pass that could have been meant as training began no step
         self._gradients_are_written = False  # by an optimizer, while it steps
@@ -153,6 +154,8 @@ class Run:
             self.closed = True
         for watch in self._watches:
             watch.unhook()
+        self._watches.clear()
+        self._inventory.clear()
         self._scratch.clear()
         report = self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
@@ -269,43 +272,51 @@ class Run:
     # ---- hooks -----------------------------------------------------------------------------------
 
     def _foreign(self) -> bool:
-        """Another thread than that of the open step, or a forked process."""
-        step = self._open
+        """Another thread than that of the open step, or than the one that trains; or a forked process."""
         if os.getpid() != self._pid or self.closed:
             return True
-        return step is not None and step.capture is not None and step.capture.thread != threading.get_ident()
+        step, owner = self._open, self._trainer
+        if step is not None:
+            owner = step.thread
+        return owner is not None and owner != threading.get_ident()
 
-    def _before_forward(self, module: Any, args: Any, kwargs: Any) -> None:
+    def _before_forward(self, module: Any, args: Any, kwargs: Any) -> str:
         with self.shield("the beginning of a forward pass"):
             if self._foreign():
-                return
+                return ""
             step = self._open
             if step is None or not step.explicit:
                 if is_evaluation(module) or torch._C._current_graph_task_id() != -1:
                     self._passed_over = self._passed_over or torch.is_grad_enabled()
-                    return
+                    return ""
             if step is not None and not step.explicit and not self._in_update and self._is_over(step):
                 self._finish(step)
                 step = None
             if step is None:
                 step = Step(self, self._next, None, explicit=False)
+                step.forwards = 1
                 self._begin(step)
                 if step.capture is not None:
                     step.capture.recorder.ignores_evaluation = True
-                    inner = getattr(module, "_orig_mod", module)
-                    step.capture.enter_model(inner, args, kwargs)
                     if self._in_update:  # an optimizer with a closure: its forward passes are inside its step
                         step.capture.copy_all()
-            elif step.capture is not None:
+                    if not hasattr(module, "_orig_mod"):  # the model inside of a compiled one is yet to be called
+                        step.capture.enter_model(module, args, kwargs)
+                        return KEEP_OUT
+                return ""
+            if step.capture is not None:
                 step.capture.listener.resume()
             step.forwards += 1
+        return ""
 
-    def _after_forward(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
+    def _after_forward(self, module: Any, args: Any, kwargs: Any, out: Any) -> str:
         with self.shield("the end of a forward pass"):
             step = self._open
             if step is None or step.capture is None or self._foreign():
-                return
-            step.capture.leave_model(getattr(module, "_orig_mod", module), out)
+                return ""
+            if step.capture.leave_model(module, out):
+                return LET_IN
+        return ""
 
     def _is_over(self, step: Step) -> bool:
         """A step without `optimizer.step()`: skipped by a gradient scaler, broken off, or no training at all."""
@@ -315,7 +326,10 @@ class Run:
 
     def _before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         with self.shield("the beginning of an update"):
-            if self._foreign() or not any(watch.moved_by(optimizer) for watch in self._watches):
+            if not any(watch.moved_by(optimizer) for watch in self._watches):
+                return
+            self._take_over()
+            if self._foreign():
                 return
             self._in_update = True
             step = self._open
@@ -344,6 +358,25 @@ class Run:
                 self._finish(step)
             elif step.capture is not None:
                 step.capture.listener.resume()
+
+    def _take_over(self) -> None:
+        """This thread trains. A step that another one began by calling the model is none."""
+        me, step = threading.get_ident(), self._open
+        if (me == self._trainer and step is None) or os.getpid() != self._pid:
+            return
+        if step is not None and step.thread != me and not step.explicit:
+            self._gap("", f"step {step.number} was left out: another thread called the model meanwhile")
+            self._abandon(step)
+        self._trainer = me
+
+    def _abandon(self, step: Step) -> None:
+        capture, step.capture, self._open = step.capture, None, None
+        self._next = step.number
+        self._schedule.abandon()
+        if capture is not None:
+            capture.recorder.deaf = True
+            capture.end()
+            capture.let_go()
 
     def _missed_step(self) -> None:
         """An optimizer has moved a model that was last seen in evaluation mode: it is being trained that way."""

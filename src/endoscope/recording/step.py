@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -29,6 +30,7 @@ class Step:
         self.number = number
         self.type = type_
         self.explicit = explicit
+        self.thread = threading.get_ident()
         self.capture: Capture | None = None
         self.metrics: dict[str, Any] = {}
         self.settings: dict[str, Any] = {}

@@ -23,28 +23,58 @@ from endoscope.analysis.patterns import parse
 from endoscope.errors import BadArgument
 
 Hook = Callable[..., None]
+KEEP_OUT, LET_IN = "keep out", "let in"  # what a hook can say about the compiler
 
 
 def do_nothing(*_: Any, **__: Any) -> None:
     """What a copy of a watched model has in the place of our hooks."""
 
 
+_frames = torch._C._dynamo.eval_frame
+#: Exchanges the compiler of this thread, which looks at every Python function that is called; None for no compiler.
+_exchange_compiler: Callable[[Any], Any] = getattr(_frames, "set_eval_frame", lambda compiler: None)
+
+
 class OwnHook:
-    """A hook that stays behind when its model is copied or pickled, and that compilers leave alone."""
+    """A hook that stays behind when its model is copied or pickled, and that is never compiled with it.
 
-    _torchdynamo_disable = True
+    Where a compiled model calls it, the forward pass has begun already. If a recorded step begins here, the compiler is
+    kept out until the hook at the end of that pass lets it in again.
+    """
 
-    def __init__(self, call: Hook) -> None:
+    def __init__(self, call: Callable[..., Any], kept_out: list[Any] | None = None) -> None:
         self._call = call
+        self._kept_out = [] if kept_out is None else kept_out  # compilers, one for each recorded pass that runs
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        self._call(*args, **kwargs)
+        compiler, said = _exchange_compiler(None), None
+        try:
+            said = self._call(*args, **kwargs)
+        finally:
+            if said == KEEP_OUT:
+                self._kept_out.append(compiler)
+            else:
+                _exchange_compiler(self._kept_out.pop() if said == LET_IN and self._kept_out else compiler)
 
     def __deepcopy__(self, _: Any) -> Hook:
         return do_nothing
 
     def __reduce__(self) -> Any:
         return _make_nothing, ()
+
+
+def _never_compile(function: Any) -> None:
+    """The compiler of torch is neither to trace into this function nor to compile it by itself."""
+    function._torchdynamo_disable = True
+    if hasattr(_frames, "set_code_exec_strategy"):
+        actions = _frames._FrameAction
+        strategy = _frames._FrameExecStrategy(actions.SKIP, actions.DEFAULT)
+        _frames.set_code_exec_strategy(function.__code__, strategy)
+    elif hasattr(_frames, "skip_code"):  # torch before 2.7
+        _frames.skip_code(function.__code__)
+
+
+_never_compile(OwnHook.__call__)
 
 
 def _make_nothing() -> Hook:
@@ -86,9 +116,11 @@ class Watch:
             self._others[optimizer] = known
         return known
 
-    def hook(self, before: Hook, after: Hook) -> None:
-        self._handles.append(self.outer.register_forward_pre_hook(OwnHook(before), with_kwargs=True))
-        self._handles.append(self.outer.register_forward_hook(OwnHook(after), with_kwargs=True, always_call=True))
+    def hook(self, before: Callable[..., Any], after: Callable[..., Any]) -> None:
+        kept_out: list[Any] = []
+        first, last = OwnHook(before, kept_out), OwnHook(after, kept_out)
+        self._handles.append(self.outer.register_forward_pre_hook(first, with_kwargs=True))
+        self._handles.append(self.outer.register_forward_hook(last, with_kwargs=True, always_call=True))
 
     def hook_optimizers(self, before: Hook, after: Hook) -> None:
         for reference in self._optimizers:
@@ -97,8 +129,8 @@ class Watch:
                 self._handles.append(optimizer.register_step_pre_hook(OwnHook(before)))
                 self._handles.append(optimizer.register_step_post_hook(OwnHook(after)))
         if not self._optimizers:  # whichever optimizer holds parameters of this model
-            self._handles.append(register_optimizer_step_pre_hook(before))
-            self._handles.append(register_optimizer_step_post_hook(after))
+            self._handles.append(register_optimizer_step_pre_hook(OwnHook(before)))
+            self._handles.append(register_optimizer_step_post_hook(OwnHook(after)))
 
     def unhook(self) -> None:
         for handle in self._handles:

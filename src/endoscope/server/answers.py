@@ -46,7 +46,7 @@ def as_floats(array: np.ndarray, headers: Mapping[str, Any]) -> Response:
     described = {"X-Shape": list(array.shape), "X-Dtype": str(array.dtype), **headers}
     told = {name: json.dumps(value) for name, value in described.items()}
     told["Content-Length"] = str(floats.nbytes)
-    data = memoryview(floats.reshape(-1)).cast("B") if floats.size else memoryview(b"")
+    data = floats.reshape(-1).view(np.uint8).data if floats.size else memoryview(b"")
     if len(data) <= _PIECE:
         return Response(bytes(data), headers=told, media_type="application/octet-stream")
     return StreamingResponse(_pieces(data), headers=told, media_type="application/octet-stream")

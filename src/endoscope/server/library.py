@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import mmap
 import threading
 import time
 import warnings
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
 from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed
 from endoscope.query import bulk
 from endoscope.query.catalog import Recordings
-from endoscope.query.open import open as open_recordings
+from endoscope.query.open import look
 from endoscope.query.recording import Recording
 
+_MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
 _QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
 
 
@@ -29,25 +32,50 @@ class Library:
         self.path = Path(path).expanduser()
         self._lock = threading.RLock()
         self._states: dict[str, tuple[int, int, int, bool]] = {}
+        self._open: dict[str, Recording] = {}
+        self._warmed: set[Recording] = set()
+        self._folder: Recordings | None = None  # None if one trial is served
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
-            found = open_recordings(self.path)
-        self._trials: Mapping[str, Recording] = found if isinstance(found, Recordings) else _only(found)
+            found = look(self.path)
+        if isinstance(found, Recordings):
+            self._folder = found
+        else:
+            self._open[found.path.resolve().name] = found
 
     @property
     def names(self) -> list[str]:
         with self._lock:
-            return list(self._trials)
+            return list(self._open if self._folder is None else self._folder)
 
     def get(self, name: str) -> Recording:
         """A trial by name; raises an error that says why it cannot be read."""
         with self._lock:
-            # Opening is the one moment at which a damaged file warns; nobody would see it. `problems` keeps it.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DamageWarning)
-                found = self._trials[name]
+            if name not in self._open:
+                self._open[name] = self._opened(name)
+            found = self._open[name]
             bulk.silence(found)
+            if _mapped_bytes() > _MOST_MAPPED:
+                for recording in self._open.values():
+                    bulk.release(recording)
             return found
+
+    def warm(self, recording: Recording) -> None:
+        """Somebody looks at this trial: check its statistics beside, once, before they are asked for."""
+        with self._lock:
+            if recording in self._warmed:
+                return
+            self._warmed.add(recording)
+        threading.Thread(target=_warm, args=(recording,), name="endoscope-warm", daemon=True).start()
+
+    def _opened(self, name: str) -> Recording:
+        if self._folder is None or name not in self.names:  # `in self._folder` would open it, and check all of it
+            near = ", ".join(difflib.get_close_matches(name, self.names, n=3, cutoff=0.0))
+            raise LookupFailed(f"There is no trial {name[:200]!r} in {self.path}. Nearest: {near}.")
+        # Opening is a moment at which a damaged file warns; nobody would see it. `problems` keeps it.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamageWarning)
+            return Recording(self._folder.path / name)
 
     def newest(self) -> Recording:
         """The trial that began last."""
@@ -64,15 +92,16 @@ class Library:
     def refresh(self) -> list[str]:
         """Take up what is new in the trials that were opened, and new trials; returns the names of those with news."""
         with self._lock:
-            if isinstance(self._trials, Recordings):
-                self._trials.refresh()
-            else:
-                for recording in self._trials.values():
-                    recording.refresh()
+            if self._folder is not None:
+                self._folder.refresh()
+                names = self.names
+                self._open = {name: opened for name, opened in self._open.items() if name in names}
+                self._warmed &= set(self._open.values())
             found = {}
-            for name in self._trials:
+            for name in self.names:
                 try:
                     recording = self.get(name)
+                    recording.refresh()
                 except EndoscopeError:
                     continue
                 found[name] = (*bulk.state(recording), recording.closed)
@@ -86,5 +115,15 @@ def is_live(recording: Recording) -> bool:
     return not recording.closed and time.time() - recording.updated < _QUIET_SECS
 
 
-def _only(recording: Recording) -> dict[str, Recording]:
-    return {recording.path.resolve().name: recording}
+def _warm(recording: Recording) -> None:
+    with contextlib.suppress(EndoscopeError, OSError):  # whoever asks for it is told
+        bulk.warm(recording)
+
+
+def _mapped_bytes() -> int:
+    """How much of the mapped files is in memory; 0 where that cannot be asked cheaply."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return 0

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from endoscope.errors import BadArgument
-from endoscope.query import bulk
+from endoscope.query import arrays, bulk
 from endoscope.query.recording import Recording
+from endoscope.query.series import Metrics
 from endoscope.query.steps import Step
 from endoscope.schema.stats import WHOLE
 from endoscope.server import asked, wire
@@ -59,8 +62,8 @@ def series(request: Request) -> Response:
             sample=asked.whole(request, "sample"), unit=asked.whole(request, "unit"),
         )  # fmt: skip
         if not columns:
-            columns = {"step": pa.array(found.steps), "type": _words(found.types)}
-        columns[name] = pa.array(found.values)
+            columns = {"step": arrays.numbers(found.steps), "type": arrays.dictionary(found.types)}
+        columns[name] = arrays.numbers(found.values)
     return as_arrow(pa.table(columns))
 
 
@@ -71,22 +74,22 @@ def histograms(request: Request) -> Response:
 def heat(request: Request) -> Response:
     recording = asked.trial_of(request)
     of, statistic = asked.text(request, "of") or "value", asked.text(request, "statistic") or "mean"
-    found = _HEATS.get(recording, of, statistic)
+    found = _heats(request).get(recording, of, statistic)
     names = bulk.names_of(recording, found.keys)
     pass_ = asked.whole(request, "pass")
     rows = np.arange(len(found.keys))
     if pass_ is not None:
         rows = np.flatnonzero(names["pass"].to_numpy() == pass_)
-        names = names.take(pa.array(rows))
+        names = names.take(arrays.numbers(rows))
     values = found.values if len(rows) == len(found.keys) else found.values[rows]
-    flat = pa.array(values.reshape(-1))
+    flat = arrays.numbers(values.reshape(-1))
     # A list of a fixed length must have one; a trial without steps has no row either.
     lists = pa.FixedSizeListArray.from_arrays(flat, max(values.shape[1], 1))
     names = names if len(lists) == names.num_rows else names.slice(0, 0)
     return as_arrow(names.append_column("values", lists), {"ordinals": found.ordinals.tolist()})
 
 
-class _Heats:
+class Heats:
     """The matrices that were asked for last; a trial that has grown needs new ones."""
 
     def __init__(self) -> None:
@@ -94,7 +97,7 @@ class _Heats:
         self._kept: OrderedDict[tuple[object, ...], bulk.Matrix] = OrderedDict()
 
     def get(self, recording: Recording, of: str, statistic: str) -> bulk.Matrix:
-        key = (id(recording), bulk.state(recording), of, statistic)
+        key = (recording, bulk.state(recording), of, statistic)
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -105,25 +108,30 @@ class _Heats:
             return found
 
 
-_HEATS = _Heats()
+def _heats(request: Request) -> Heats:
+    found = request.app.state.heats
+    assert isinstance(found, Heats)
+    return found
 
 
 def samples(request: Request) -> Response:
     found = asked.trial_of(request).samples(*_place(request), **_details(request))
-    return as_arrow(pa.table({name: pa.array(values) for name, values in found.items()}))
+    return as_arrow(pa.table({name: arrays.numbers(values) for name, values in found.items()}))
 
 
 def units(request: Request) -> Response:
     found = asked.trial_of(request).units(*_place(request), **_details(request))
     shape = next(iter(found.values())).shape
-    return as_arrow(pa.table({name: pa.array(values.reshape(-1)) for name, values in found.items()}), {"shape": shape})
+    return as_arrow(
+        pa.table({name: arrays.numbers(values.reshape(-1)) for name, values in found.items()}), {"shape": shape}
+    )
 
 
 def _place(request: Request) -> tuple[str, int]:
     return asked.needed(request, "node"), asked.needed_whole(request, "step")
 
 
-def _details(request: Request) -> dict[str, object]:
+def _details(request: Request) -> dict[str, Any]:
     which = asked.which(request)
     return {"of": which.of, "role": which.role, "pass_": which.pass_, "type": which.type}
 
@@ -135,11 +143,11 @@ def tensor(request: Request) -> Response:
 
 
 def metrics(request: Request) -> Response:
-    recording, names = asked.trial_of(request), request.query_params.get("names")
+    recording = asked.trial_of(request)
     table = recording.read("metrics")
-    if names is not None:
-        chosen = pa.array([recording.metrics[name] and name for name in asked.words(request, "names")], pa.string())
-        table = table.filter(pa.compute.is_in(table["name"], chosen))
+    if "names" in request.query_params:
+        chosen = arrays.texts(_names_of_metrics(request, recording.metrics))
+        table = table.filter(pc.is_in(table["name"], chosen))
     table = table.combine_chunks()
     for place, name in enumerate(table.column_names):
         if name in ("name", "type"):
@@ -147,8 +155,14 @@ def metrics(request: Request) -> Response:
     return as_arrow(table)
 
 
-def _words(types: np.ndarray) -> pa.Array:
-    return pa.array(types, pa.string()).dictionary_encode()
+def _names_of_metrics(request: Request, known: Metrics) -> list[str]:
+    """names=a,b or names=a&names=b; the second form is for names with commas in them."""
+    found = []
+    for typed in request.query_params.getlist("names"):
+        found += [typed] if typed in known else [word for word in typed.split(",") if word]
+    for name in found:
+        known[name]  # says what there is, if there is no such metric
+    return found
 
 
 ROUTES = [

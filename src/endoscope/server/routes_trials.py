@@ -48,7 +48,10 @@ def _summary(library: Library, name: str) -> wire.TrialSummary:
 
 
 def trial(request: Request) -> Response:
-    return as_json(_describe(request.path_params["trial"], asked.trial_of(request)))
+    recording = asked.trial_of(request)
+    described = _describe(request.path_params["trial"], recording)
+    asked.library_of(request).warm(recording)
+    return as_json(described)
 
 
 def _describe(name: str, recording: Recording) -> wire.Trial:
@@ -110,10 +113,11 @@ def _list(found: dict[str, Any], name: str) -> Iterable[Any]:
     return found.get(name) or []
 
 
-def _node(node: dict[str, Any]) -> wire.GraphNode:
+def _node(node: Any) -> wire.GraphNode:
+    """A recorded tensor; what an older recorder left out is filled in."""
     empty = {"role": "", "pass": 1, "kind": "computed", "module": "", "source": ""}
     unknown = {"modules": None, "type": None, "shape": None}
-    return cast(wire.GraphNode, {**empty, **unknown, **node})
+    return cast(wire.GraphNode, {**empty, **unknown, **(node if isinstance(node, dict) else {"node": str(node)})})
 
 
 def notes(request: Request) -> Response:

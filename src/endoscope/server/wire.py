@@ -193,6 +193,21 @@ class ViewResult(TypedDict):
     seconds: float  # how long the function took
 
 
+_PassIfChosen = TypedDict("_PassIfChosen", {"pass": int | None})
+
+
+class ViewSelection(_PassIfChosen):
+    """What a custom view is told about the page, in the address as JSON; more fields are handed on as they are."""
+
+    trials: list[str]
+    type: str | None
+    step: int | None
+    of: str | None
+    sample: int | None
+    node: str | None
+    role: str | None
+
+
 class SeriesRow(TypedDict):
     """One step of a series. Beside these, one column of float64 for each statistic that was asked for."""
 

@@ -1,7 +1,7 @@
 """Numbers about tensors: of the whole, per sample, per unit, a histogram, quantiles, singular values."""
 
-from endoscope.stats.measure import measure, warm
+from endoscope.stats.measuring import measure, warm
 from endoscope.stats.request import Measured, Request, joined
-from endoscope.stats.spectrum import Spectrum, spectrum
+from endoscope.stats.singular import Spectrum, spectrum
 
 __all__ = ["Measured", "Request", "Spectrum", "joined", "measure", "spectrum", "warm"]

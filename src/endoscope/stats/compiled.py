@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from endoscope.stats import cache
 
@@ -49,7 +49,15 @@ def load() -> Kernels | None:
     return _loaded
 
 
-def _find_or_build() -> Kernels:
+class _Target(NamedTuple):
+    """What machine code is made for."""
+
+    llvm: Any
+    machine: Any
+    key: str  # under which the cache has it
+
+
+def _target() -> _Target:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -60,29 +68,30 @@ def _find_or_build() -> Kernels:
         cpu=name, features=features, opt=3, codemodel="jitdefault", jit=True
     )
     key = cache.source_key((triple, name, features, _version("llvmlite"), _version("numba")))
-    if kept := cache.read(key):
-        return _ready(llvm, machine, *kept, origin="cache")
-    return _build(llvm, machine, key)
+    return _Target(llvm, machine, key)
 
 
-def _build(llvm: Any, machine: Any, key: str) -> Kernels:
+def _find_or_build() -> Kernels:
+    target = _target()
+    if kept := cache.read(target.key):
+        return _ready(target, *kept, origin="cache")
+    from endoscope.stats.kernels.build import build  # numba is loaded here, and only here
+
     _say("compiling the kernels for statistics; once for this machine and version, about ten seconds …")
-    from endoscope.stats.kernels.build import build
-
-    symbol, code = build(machine)
+    symbol, code = build(target.machine)
     origin = "compiled"
     try:
-        cache.write(key, symbol, code)
-    except (OSError, RuntimeError) as problem:
-        _say(f"they cannot be kept in {cache.folder()} ({problem}), so the next process compiles them again")
+        cache.write(target.key, symbol, code)
+    except (OSError, RuntimeError) as problem:  # RuntimeError: this user has no home
+        _say(f"they cannot be kept ({problem}), so the next process compiles them again; XDG_CACHE_HOME may help")
         origin = "compiled, not kept"
-    return _ready(llvm, machine, symbol, code, origin=origin)
+    return _ready(target, symbol, code, origin=origin)
 
 
-def _ready(llvm: Any, machine: Any, symbol: str, code: bytes, *, origin: str) -> Kernels:
+def _ready(target: _Target, symbol: str, code: bytes, *, origin: str) -> Kernels:
     """Put machine code into executable memory."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine = target.llvm.create_mcjit_compiler(target.llvm.parse_assembly(""), target.machine)
+    engine.add_object_file(target.llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     # numba's calling convention: where to put the result, where to put an exception, then the arguments.
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
@@ -107,7 +116,7 @@ def _version(package: str) -> str:
 
 def _reason(problem: Exception) -> str:
     if isinstance(problem, ModuleNotFoundError):
-        return f"{problem.name} is not installed"
+        return f"{(problem.name or 'a library').partition('.')[0]} is not installed"
     return f"{type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else 'no message'}"
 
 

@@ -77,7 +77,7 @@ def locate(tensor: torch.Tensor) -> int | None:
 
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers as a dense tensor of an ordinary type, on the same device; raises NotMeasurable."""
-    tensor = _unwrapped(tensor.detach())
+    tensor = _unwrapped(tensor).detach()
     if tensor.is_meta:
         raise NotMeasurable("it is on the meta device, where tensors have shapes but no numbers")
     if tensor.is_nested:

@@ -1,35 +1,49 @@
 """Statistics with plain torch calls: for other devices, and where there are no compiled kernels.
 
-add ─► formulas, distribution ─► one flat tensor of answers per request, on its device
-collect ─► one copy per device ─► Answers
+add ─► tensors of the same kind together ─► reductions, distribution: small answers, on the device
+collect ─► one copy per device ─► formulas, on the host ─► Answers
+
+Tensors of the same shape are measured side by side, because on such devices a call costs more than what it does.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from endoscope.schema.stats import HISTOGRAM_BINS, NUMBERS, QUANTILES, SAMPLE, UNIT
-from endoscope.stats.distribution import histogram, quantiles
-from endoscope.stats.formulas import Rows, real, rows_of, scale_of, statistic
+from endoscope.schema.stats import COUNTS, NUMBERS, SAMPLE, UNIT
+from endoscope.stats import distribution, reductions
+from endoscope.stats.formulas import Rows, statistic
 from endoscope.stats.geometry import unit_axes
 
 if TYPE_CHECKING:
     from endoscope.stats.answers import Answers
 
-_COUNTS = ("zeros", "nans", "infs", "neg_infs")
+
+class _Kind(NamedTuple):
+    """What tensors that are measured side by side have in common."""
+
+    device: torch.device
+    dtype: torch.dtype
+    shape: torch.Size
+    batch: int | None
+    samples: int
+    units: int
 
 
 class _Pending(NamedTuple):
     """Answers that are still on the device."""
 
-    number: int  # of the request
-    samples: int
-    units: int
-    answers: Tensor  # flat; floats as the integers that have the same bits
+    kind: _Kind
+    numbers: list[int]  # of the requests
+    real: torch.dtype  # in which they were measured
+    sizes: list[tuple[int, int]]  # of parts and rows, for the samples and then for the units
+    parts: list[Tensor]
 
 
 class Fused:
@@ -37,87 +51,133 @@ class Fused:
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        self._pending: dict[torch.device, list[_Pending]] = {}
-        self._gaps: list[tuple[int, str]] = []
+        self._groups: dict[_Kind, list[tuple[int, Tensor]]] = {}
 
-    def add(self, number: int, tensor: Tensor, batch: int | None, samples: int) -> None:
-        """Start to measure a tensor; the device may still be busy when this returns."""
-        how = self._answers.arrangements[number]
-        units = how.units if how else 0
+    def add(self, number: int, tensor: Tensor, batch: int | None, samples: int, units: int) -> None:
+        """Ask for a tensor to be measured."""
         self._answers.counts[0, number] = tensor.numel()
-        try:
-            with torch.no_grad():
-                flat = _all_answers(tensor.detach(), batch, bool(samples), bool(units))
-        except Exception as problem:
-            self._gaps.append((number, f"torch could not measure it: {type(problem).__name__}: {problem}"))
-            return
-        self._pending.setdefault(tensor.device, []).append(_Pending(number, samples, units, flat))
+        if tensor.numel():
+            kind = _Kind(tensor.device, tensor.dtype, tensor.shape, batch, samples, units)
+            self._groups.setdefault(kind, []).append((number, tensor.detach()))
+        elif samples:
+            start = self._answers.sample_starts[number]
+            self._answers.samples[SAMPLE.index("zeros") :, start : start + samples] = 0
 
     def collect(self) -> list[tuple[int, str]]:
-        """Wait for all devices and write the answers; returns the gaps."""
-        for pending in self._pending.values():
-            everything = torch.cat([one.answers for one in pending]).cpu()
-            for one, answers in zip(pending, everything.split([len(one.answers) for one in pending]), strict=True):
-                self._write(one, answers)
-        return self._gaps
+        """Measure everything, wait for it and write the answers; returns the gaps."""
+        gaps: list[tuple[int, str]] = []
+        pending: dict[torch.device, list[_Pending]] = {}
+        with torch.no_grad():
+            for kind, members in self._groups.items():
+                at_once = distribution.most_together(_measured_in(kind), math.prod(kind.shape))
+                for start in range(0, len(members), at_once):
+                    chosen = members[start : start + at_once]
+                    try:
+                        pending.setdefault(kind.device, []).append(_start(kind, chosen))
+                    except Exception as problem:  # whatever a device cannot do must not stop a training run
+                        reason = f"torch could not measure it: {type(problem).__name__}: {problem}"
+                        gaps += [(number, reason) for number, _ in chosen]
+            for groups in pending.values():
+                with np.errstate(invalid="ignore", over="ignore"):
+                    self._finish(groups)
+        return gaps
 
-    def _write(self, one: _Pending, flat: Tensor) -> None:
-        answers, number = self._answers, one.number
-        floats = flat.view(torch.float64 if flat.dtype is torch.int64 else torch.float32)
-        numbers = len(NUMBERS) + len(QUANTILES)
-        sizes = [numbers, len(_COUNTS), HISTOGRAM_BINS, len(SAMPLE) * one.samples, len(UNIT) * one.units]
-        ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-        answers.numbers[:, number] = floats[: ends[0]].numpy()
-        answers.counts[1:, number] = flat[ends[0] : ends[1]].numpy()
-        answers.histograms[number] = flat[ends[1] : ends[2]].numpy()
-        answers.trim(number)
-        row, unit = answers.sample_starts[number], answers.unit_starts[number]
-        table = floats[ends[2] : ends[3]].reshape(len(SAMPLE), -1)
-        answers.samples[:, row : row + one.samples] = table.to(torch.float32).numpy()
-        table = floats[ends[3] : ends[4]].reshape(len(UNIT), -1)
-        answers.units[:, unit : unit + one.units] = table.to(torch.float32).numpy()
+    def _finish(self, groups: list[_Pending]) -> None:
+        """One copy for all groups of a device."""
+        flat = [_as_integers(part) for group in groups for part in group.parts]
+        host = iter(torch.cat(flat).cpu().split([len(part) for part in flat]))
+        for group in groups:
+            arrays: list[NDArray[Any]] = [
+                _back(next(host), part).numpy().astype(_kind_of(part)) for part in group.parts
+            ]
+            _Host(self._answers, group, arrays).write()
 
 
-def precision_of(device: torch.device) -> torch.dtype:
-    """The widest floats that a device can do."""
-    return torch.float32 if device.type == "mps" else torch.float64
+def _measured_in(kind: _Kind) -> torch.dtype:
+    return reductions.real(torch.empty(0, dtype=kind.dtype), reductions.precision_of(kind.device)).dtype
 
 
-def _all_answers(tensor: Tensor, batch: int | None, samples: bool, units: bool) -> Tensor:
-    """Numbers, quantiles, counts, histogram, samples, units: one flat tensor of integers."""
-    wide = precision_of(tensor.device)
-    is_integer = not (tensor.is_floating_point() or tensor.is_complex())
-    numbers = real(tensor, wide)
-    scale = scale_of(numbers, wide)
-    axis = 0 if batch is None else batch
-    by_sample = numbers.reshape(1, -1) if batch is None else _rows(numbers, (axis,))
-    rows = rows_of(by_sample, scale)
-    whole = rows.merged() if len(by_sample) else rows_of(numbers.reshape(1, -1), scale)
-    flat = numbers.reshape(-1)
-    low, high = whole.low.to(wide), whole.high.to(wide)
-    floats = [
-        *(statistic(name, whole, scale) for name in NUMBERS),
-        quantiles(flat, whole.finite, low, high, is_integer=is_integer),
-    ]
-    counts = [*(statistic(name, whole, scale) for name in _COUNTS), histogram(flat)]
-    tables = _table(SAMPLE, rows, scale) if samples else []
-    if units:
-        axes = unit_axes(tensor.shape, batch)
-        tables += _table(UNIT, rows_of(_rows(numbers, axes), scale), scale)
-    same_bits = torch.int32 if wide is torch.float32 else torch.int64
-    return torch.cat(
-        [part.to(wide).view(same_bits) for part in floats]
-        + [part.to(same_bits) for part in counts]
-        + [part.to(wide).view(same_bits) for part in tables]
+def _start(kind: _Kind, members: list[tuple[int, Tensor]]) -> _Pending:
+    """Put everything that touches all numbers into the device's queue."""
+    tensors = torch.stack([tensor for _, tensor in members])
+    wide = reductions.precision_of(kind.device)
+    numbers = reductions.real(tensors, wide)
+    by_sample = numbers if kind.batch is None else numbers.movedim(kind.batch + 1, 1)
+    samples = 1 if kind.batch is None else kind.shape[kind.batch]
+    group = reductions.Group(by_sample.reshape(len(members), samples, -1), wide)
+    facts = [group.samples()]
+    if kind.units:
+        facts.append(group.units(_by_unit(numbers, kind)))
+    found = distribution.distribution(numbers.reshape(len(members), -1))
+    ranks = found.exact if found.places is None else found.places
+    assert ranks is not None
+    parts = [group.scale, found.coarse, ranks, *(fact.facts for fact in facts)]
+    return _Pending(
+        kind, [number for number, _ in members], numbers.dtype, [(fact.part_size, fact.size) for fact in facts], parts
     )
 
 
-def _rows(numbers: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """A matrix with one row for every position along the given axes."""
-    first = numbers.movedim(axes, tuple(range(len(axes))))
-    rows = math.prod(first.shape[: len(axes)])
-    return first.reshape(rows, numbers.numel() // rows if rows else 0)
+def _by_unit(numbers: Tensor, kind: _Kind) -> Tensor:
+    """[tensors, numbers of a unit, units]."""
+    axes = [1 + axis for axis in unit_axes(kind.shape, kind.batch)]
+    last = numbers.movedim(axes, list(range(-len(axes), 0)))
+    return last.reshape(len(numbers), -1, kind.units)
 
 
-def _table(names: tuple[str, ...], rows: Rows, scale: Tensor) -> list[Tensor]:
-    return [statistic(name, rows, scale) for name in names]
+def _as_integers(part: Tensor) -> Tensor:
+    """Flat, with the same bits, as integers as wide as the device's floats."""
+    width = torch.int32 if reductions.precision_of(part.device) is torch.float32 else torch.int64
+    if part.is_floating_point():
+        return part.to(reductions.precision_of(part.device)).reshape(-1).view(width)
+    return part.to(width).reshape(-1)
+
+
+def _back(flat: Tensor, part: Tensor) -> Tensor:
+    if part.is_floating_point():
+        flat = flat.view(torch.float32 if flat.dtype is torch.int32 else torch.float64)
+    return flat.reshape(part.shape)
+
+
+def _kind_of(part: Tensor) -> type:
+    return np.float64 if part.is_floating_point() else np.int64
+
+
+class _Host:
+    """The answers of one group, in memory of the host."""
+
+    def __init__(self, answers: Answers, group: _Pending, arrays: list[NDArray[Any]]) -> None:
+        self.answers = answers
+        self.group = group
+        self.scale, self.coarse, self.ranks = arrays[:3]
+        self.rows = [reductions.rows_of(facts, *sizes) for facts, sizes in zip(arrays[3:], group.sizes, strict=True)]
+
+    def write(self) -> None:
+        answers, kind = self.answers, self.group.kind
+        whole = self.rows[0].merged(1)
+        columns = self.group.numbers
+        for place, name in enumerate(NUMBERS):
+            answers.numbers[place, columns] = statistic(name, whole, self.scale)
+        answers.numbers[len(NUMBERS) :, columns] = self._quantiles(whole).T
+        for place, name in enumerate(COUNTS[1:], 1):
+            answers.counts[place, columns] = statistic(name, whole, self.scale)
+        answers.histograms[columns] = distribution.histogram(self.coarse)
+        for number in columns:
+            answers.trim(number)
+        if kind.samples:
+            self._fill(answers.samples, answers.sample_starts, SAMPLE, self.rows[0])
+        if kind.units:
+            self._fill(answers.units, answers.unit_starts, UNIT, self.rows[1])
+
+    def _fill(self, table: NDArray[np.float32], starts: list[int], names: tuple[str, ...], rows: Rows) -> None:
+        for place, name in enumerate(names):
+            column = statistic(name, rows, self.scale[:, None])
+            for number, part in zip(self.group.numbers, column, strict=True):
+                table[place, starts[number] : starts[number] + len(part)] = part
+
+    def _quantiles(self, whole: Rows) -> NDArray[np.float64]:
+        values = self.ranks
+        if values.ndim == 3:
+            dtype = self.group.kind.dtype
+            is_integer = not (dtype.is_floating_point or dtype.is_complex)
+            values = distribution.numbers_at(values, self.group.real, whole.low, whole.high, is_integer=is_integer)
+        return distribution.quantiles(values, whole.finite)

@@ -71,7 +71,8 @@ def strided(shape: Sequence[int], strides: Sequence[int], batch: int | None, wan
     size = math.prod(shape[axis] for axis in others)
     axes = unit_axes(shape, batch) if want_units else ()
     order = sorted((axis for axis in others if shape[axis] != 1), key=lambda axis: _nearness(strides[axis]))
-    kind, unit_order = NO_UNITS, ()
+    kind = NO_UNITS
+    unit_order: tuple[int, ...] = ()
     if axes and len(axes) == len(others):
         kind, unit_order = COLUMNS, _positions(order, axes)
     elif axes:

@@ -22,8 +22,16 @@ class Maps:
         """The bytes of a file, at least up to `end` if there are so many; raises OSError if there is no such file."""
         found = self._maps.get(file)
         if found is None or len(found) < end:
+            if Path(file).is_absolute() or ".." in Path(file).parts:  # a recording may have been made to lead astray
+                raise OSError(f"{file!r} leads out of the recording")
             found = self._maps[file] = _map(self._folder / file)
         return found
+
+    def release(self) -> None:
+        """Give the memory of mapped files back; the system keeps what it likes, and maps what is read again."""
+        for found in self._maps.values():
+            if isinstance(found.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                found.obj.madvise(mmap.MADV_DONTNEED)
 
     def forget(self, file: str) -> None:
         self._maps.pop(file, None)

@@ -64,6 +64,8 @@ class _Table:
     """What was read of one table."""
 
     def __init__(self) -> None:
+        self.at: dict[int, Chunk] = {}  # ordinal -> chunk, good or not
+        self.placed = 0  # so many chunks are in it
         self.looked_at = 0  # so many chunks
         self.good: list[Chunk] = []
         self.of_step: dict[int, Chunk] = {}  # ordinal -> chunk
@@ -132,8 +134,13 @@ class RankReader:
     def batch(self, name: str, ordinal: int) -> pa.RecordBatch | None:
         """What one recorded step added to a table."""
         with self.lock:
-            chunk = self._look_at(name).of_step.get(ordinal)
+            chunk = self._chunk_of(name, ordinal) or self._look_at(name).of_step.get(ordinal)
             return self._batch(name, chunk) if chunk else None
+
+    def release(self) -> None:
+        """Give memory back to the system; nothing has to be checked again."""
+        with self.lock:
+            self._maps.release()
 
     def columns(self, name: str) -> Columns:
         """The numbers of a table over all steps. Hold the lock while you use them."""
@@ -218,12 +225,22 @@ class RankReader:
             self._fill_holes()
         return bool(new)
 
+    def _chunk_of(self, name: str, ordinal: int) -> Chunk | None:
+        """The chunk of one step if it is good; whoever wants one step need not wait until all are checked."""
+        table, known = self._tables[name], self.contents.chunks[name]
+        table.at.update((chunk.ordinal, chunk) for chunk in known[table.placed :])
+        table.placed = len(known)
+        chunk = table.at.get(ordinal) if ordinal >= 0 else None
+        return chunk if chunk is not None and not self._why_bad_chunk(name, chunk) else None
+
     def _look_at(self, name: str) -> _Table:
         """Sort chunks into good ones and problems, as far as the journal was read."""
         table, known = self._tables[name], self.contents.chunks[name]
         bad: dict[str, list[Problem]] = {}
         while table.looked_at < len(known):
             chunk = known[table.looked_at]
+            if table.looked_at and known[table.looked_at - 1].file != chunk.file:
+                self._maps.release()  # checking reads everything once; keeping it would fill the memory
             reason = self._why_bad_chunk(name, chunk)
             if reason and self._was_thinned(chunk):
                 return self._look_at(name)

@@ -35,7 +35,6 @@ def test_copies_and_pickles_carry_nothing_of_ours(tmp_path: Any) -> None:
     """Neither between steps nor in the middle of one."""
     model, untouched = mlp(), mlp()
     optimizer = sgd(model)
-    size = len(pickle.dumps(untouched))
     copies: list[nn.Module] = []
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
@@ -55,16 +54,11 @@ def test_copies_and_pickles_carry_nothing_of_ours(tmp_path: Any) -> None:
             optimizer.step()
             optimizer.state_dict()
             copy.deepcopy(optimizer.state_dict())
-        before = len(endoscope.open(run.path).steps) if run.flush() is None else 0
         for other in copies:
             simple_loop(other, sgd(other), 1)  # no step of this run
-        run.flush()
-        assert len(endoscope.open(run.path).steps) == before == 2
+    assert numbers(recorded(run)) == [0, 1]
     for other in copies:
-        assert torch.equal(other[0].weight, other[0].weight)
         other.load_state_dict(untouched.state_dict())
-    model.__dict__.pop("_forward_hooks", None)
-    assert size > 0
 
 
 def test_a_copy_is_the_model_of_the_moment(tmp_path: Any) -> None:
@@ -163,8 +157,8 @@ def test_another_thread_runs_the_model(tmp_path: Any) -> None:
     assert shapes == {(11, 3)}
     updates = recording.series("0.weight", "norm", of="update").steps.tolist()
     assert len(updates) >= 11
-    counts = dict(zip(*[recording.series("input", "count").__getattribute__(a).tolist() for a in ("steps", "values")], strict=True))
-    assert all(counts[step] == 30 for step in updates)
+    counts = recording.series("input", "count")
+    assert {count for step, count in zip(counts.steps, counts.values, strict=True) if step in updates} == {30}
     assert torch._C._len_torch_function_stack() == 0
 
 

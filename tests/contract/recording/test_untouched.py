@@ -40,7 +40,7 @@ class Net(nn.Module):
 
     def forward(self, x: Any) -> Any:
         hidden = self.drop(self.act(self.norm(self.first(x))))
-        self.seen += [weakref.ref(x), weakref.ref(hidden), weakref.ref(hidden.storage() if False else hidden)]
+        self.seen += [weakref.ref(x), weakref.ref(hidden)]
         out = self.last(hidden.view(-1, 8))
         self.seen.append(weakref.ref(out))
         return {"out": out}
@@ -136,7 +136,7 @@ def test_memory_does_not_grow(tmp_path: Any) -> None:
                 optimizer.step()
             model.seen.clear()
             gc.collect()
-            counts.append(sum(isinstance(thing, torch.Tensor) for thing in gc.get_objects()))
+            counts.append(sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects()))
     assert counts[-1] == counts[1]
 
 
@@ -153,7 +153,7 @@ def test_nothing_of_the_model_changes(tmp_path: Any, when: int) -> None:
             x.requires_grad_(False)
             out = model(x)["out"]
             assert type(out) is torch.Tensor
-            assert out.grad_fn is not None and out.grad is None and not out.retains_grad
+            assert out.grad_fn is not None and not out.retains_grad
             assert not x.requires_grad
             loss = cross_entropy(out, y)
             loss.backward()

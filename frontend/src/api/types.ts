@@ -1,0 +1,331 @@
+// Made from src/endoscope/server/wire.py by `python -m endoscope.server.typescript`. Do not edit.
+
+export const LAYOUT_VERSION = 1;
+export const SELECTION_VERSION = 1;
+export const HISTOGRAM_BINS = 257;
+export const ZERO_BIN = 128;
+export const LOWEST_EXPONENT = -32;
+export const WHOLE_STATISTICS = [
+  "count",
+  "zeros",
+  "nans",
+  "infs",
+  "neg_infs",
+  "mean",
+  "std",
+  "abs_mean",
+  "min",
+  "max",
+  "abs_max",
+  "norm",
+  "q01",
+  "q05",
+  "q25",
+  "q50",
+  "q75",
+  "q95",
+  "q99",
+] as const;
+export const COUNTS = [
+  "count",
+  "zeros",
+  "nans",
+  "infs",
+  "neg_infs",
+] as const;
+export const SAMPLE_STATISTICS = [
+  "mean",
+  "std",
+  "abs_mean",
+  "min",
+  "max",
+  "abs_max",
+  "norm",
+  "zeros",
+  "nans",
+  "infs",
+] as const;
+export const UNIT_STATISTICS = [
+  "mean",
+  "std",
+  "abs_max",
+] as const;
+
+/** One trial in the list of all trials. */
+export interface TrialSummary {
+  /** Of its folder; addresses use it */
+  readonly name: string;
+  /** Unix seconds; 0 if that is lost */
+  readonly created: number;
+  /** When something was last added */
+  readonly updated: number;
+  /** Recorded steps */
+  readonly steps: number;
+  /** Number of the newest recorded step */
+  readonly lastStep: number | null;
+  readonly types: readonly string[];
+  /** Something was added a moment ago, and it has not ended */
+  readonly live: boolean;
+  /** It ended properly */
+  readonly closed: boolean;
+  /** False: `problems` says why, and everything else here is empty */
+  readonly readable: boolean;
+  readonly problems: readonly string[];
+}
+
+/** All trials that are served. */
+export interface Catalog {
+  /** Of Endoscope */
+  readonly version: string;
+  /** The folder, as it was typed */
+  readonly root: string;
+  readonly trials: readonly TrialSummary[];
+}
+
+/** All recorded steps of a trial, one list per fact, in the order in which they were recorded. */
+export interface StepColumns {
+  /** N-th recorded step of the trial, from 0; gaps where steps were thinned */
+  readonly ordinal: readonly number[];
+  readonly number: readonly number[];
+  /** Place in `types` */
+  readonly type: readonly number[];
+  /** Place in `graphs`; -1: none was recorded */
+  readonly graph: readonly number[];
+  /** Unix seconds */
+  readonly time: readonly number[];
+  /** What recording it cost */
+  readonly seconds: readonly number[];
+  /** Place in `reasons` */
+  readonly why: readonly number[];
+  /** Whether raw values were kept */
+  readonly raw: readonly boolean[];
+}
+
+/** One trial, without numbers of tensors. */
+export interface Trial {
+  readonly name: string;
+  readonly created: number;
+  readonly updated: number;
+  readonly live: boolean;
+  readonly closed: boolean;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly types: readonly string[];
+  readonly losses: readonly string[];
+  /** Why steps were recorded */
+  readonly reasons: readonly string[];
+  readonly steps: StepColumns;
+  /** Hashes */
+  readonly graphs: readonly string[];
+  /** Names */
+  readonly metrics: readonly string[];
+  readonly problems: readonly string[];
+  readonly gaps: number;
+  readonly notes: number;
+  /** Different ones that were ever recorded */
+  readonly tensors: number;
+}
+
+/** One recorded tensor of a graph. */
+export interface GraphNode {
+  readonly pass: number;
+  readonly node: string;
+  readonly role: string;
+  /** Input, parameter, buffer, computed, target, loss, output */
+  readonly kind: string;
+  /** Address of the module it belongs to; empty outside of all modules */
+  readonly module: string;
+  /** Addresses of the modules that were running, outermost first */
+  readonly modules: readonly string[] | null;
+  /** File:line */
+  readonly source: string;
+  /** The operation that made it */
+  readonly type: string | null;
+  readonly shape: readonly number[] | null;
+}
+
+/** A dependency graph. */
+export interface Graph {
+  readonly hash: string;
+  readonly nodes: readonly GraphNode[];
+  /** From, to (places in `nodes`), arguments through which it is used */
+  readonly edges: readonly (readonly [number, number, readonly string[]])[];
+}
+
+/** What is known about one step; in the schema of its table, under the key `step`. */
+export interface StepFacts {
+  readonly number: number;
+  readonly ordinal: number;
+  readonly type: string;
+  readonly time: number;
+  readonly why: string;
+  readonly seconds: number;
+  readonly graph: string;
+  readonly passes: number;
+  readonly rawSamples: readonly number[];
+  /** Of all samples of the batch, or of none */
+  readonly categories: readonly string[];
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+/** Something the user wrote down. */
+export interface Note {
+  readonly step: number;
+  readonly time: number;
+  readonly text: string;
+}
+
+/** Something that could not be recorded, or can no longer be read. */
+export interface Gap {
+  /** -1 if it belongs to no single step */
+  readonly step: number;
+  readonly node: string;
+  readonly of: string;
+  readonly reason: string;
+  readonly time: number;
+}
+
+/** How the user arranged the graph; kept in page.json in the folder of the trial. */
+export interface Layout {
+  readonly version: number;
+  /** Node -> where it was put */
+  readonly pins: Readonly<Record<string, readonly [number, number]>>;
+  /** Node or address of a module -> what the user calls it */
+  readonly renames: Readonly<Record<string, string>>;
+  /** Prefixes of names that get a box of their own */
+  readonly groups: readonly string[];
+}
+
+/** Every answer with a status of 400 or more. */
+export interface Failure {
+  /** A sentence for the user */
+  readonly error: string;
+  /** Name of the exception */
+  readonly kind: string;
+}
+
+/** Event `trial`: it has grown, or is new. */
+export interface TrialNews {
+  readonly trial: string;
+  readonly steps: number;
+  /** Rows */
+  readonly metrics: number;
+  readonly lastStep: number | null;
+  readonly closed: boolean;
+}
+
+/** Event `catalog`: trials have come or gone. */
+export interface CatalogNews {
+  readonly trials: readonly string[];
+}
+
+/** Event `views`: the file with custom views was changed. */
+export interface ViewsNews {
+  readonly file: string;
+}
+
+/** One function of the file with custom views. */
+export interface ViewEntry {
+  readonly name: string;
+  readonly title: string;
+}
+
+/** The custom views. */
+export interface Views {
+  /** Null if the server was started without any */
+  readonly file: string | null;
+  readonly views: readonly ViewEntry[];
+  /** Why the file cannot be used: a sentence or a traceback */
+  readonly problem: string | null;
+}
+
+/** What a custom view returned. */
+export interface ViewResult {
+  readonly kind: "image" | "frame" | "text" | "error";
+  /** Of kind text; for kind error a traceback or a sentence */
+  readonly text: string;
+  /** Of kind image for <img>, of kind frame for a sandboxed <iframe>; otherwise empty */
+  readonly url: string;
+  /** How long the function took */
+  readonly seconds: number;
+}
+
+/** What a custom view is told about the page, in the address as JSON; more fields are handed on as they are. */
+export interface ViewSelection {
+  readonly pass: number;
+  readonly trials: readonly string[];
+  readonly type: string | null;
+  readonly step: number | null;
+  readonly of: string | null;
+  readonly sample: number | null;
+  readonly node: string | null;
+  readonly role: string | null;
+}
+
+/** One step of a series. Beside these, one column of float64 for each statistic that was asked for. */
+export interface SeriesRow {
+  readonly step: number;
+  readonly type: string;
+}
+
+/** The histogram of one tensor at one step. */
+export interface HistogramRow {
+  readonly step: number;
+  readonly type: string;
+  /** Number of the first bin that is listed */
+  readonly hist_first: number;
+  /** Counts from there on */
+  readonly hist: readonly number[];
+}
+
+/** One tensor over all steps; ordinals of the steps are in the schema, under the key `ordinals`. */
+export interface HeatRow {
+  readonly pass: number;
+  readonly node: string;
+  readonly role: string;
+  readonly of: string;
+  readonly kind: string;
+  /** Float32, of fixed length: one for each step; NaN where a step has no such tensor */
+  readonly values: readonly number[];
+}
+
+/** One tensor at one step. Beside these, one column for each of WHOLE_STATISTICS. */
+export interface StepRow {
+  readonly pass: number;
+  readonly node: string;
+  readonly role: string;
+  readonly of: string;
+  readonly kind: string;
+  readonly hist_first: number;
+  readonly hist: readonly number[];
+  readonly shape: readonly number[];
+  readonly dtype: string;
+  /** -1: it has no samples */
+  readonly batch_dim: number;
+  readonly module: string;
+  readonly source: string;
+  /** Whether raw values were kept */
+  readonly raw: boolean;
+}
+
+/** One sample of one tensor. Beside this, one column for each of SAMPLE_STATISTICS. */
+export interface SampleRow {
+  readonly sample: number;
+}
+
+/** One unit of one tensor, flattened; the shape of the units is in the schema, under the key `shape`. */
+export interface UnitRow {
+  readonly mean: number;
+  readonly std: number;
+  readonly abs_max: number;
+}
+
+/** One value of one metric. */
+export interface MetricRow {
+  readonly step: number;
+  readonly time: number;
+  readonly name: string;
+  readonly value: number;
+  readonly type: string;
+}

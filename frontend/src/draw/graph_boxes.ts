@@ -1,0 +1,192 @@
+/** Nodes and closed groups: filled by heat, framed by kind, with a strip of cells if they hold several tensors. */
+import { detailOf, groupDetail, groupMark } from "../layout/sizes";
+import { SHADE_ABSENT, SHADE_INF, SHADE_NAN, worstShade } from "../model/heat";
+import { shortNumber } from "../model/numbers";
+import { itemArea, type Rect } from "./camera";
+import { cellRange, type Strip } from "./cells";
+import type { GraphState } from "./graph_state";
+import { stripes } from "./shades";
+import { fitText, textWidth } from "./text";
+
+/** Zoom from which on both lines of text are drawn, then one line in larger letters, then none. */
+export const TWO_LINES = 0.62;
+export const ONE_LINE = 0.34;
+
+export function paintBox(context: CanvasRenderingContext2D, state: GraphState, item: number, scale: number): void {
+  const box = itemArea(state.picture.layout, item);
+  const look = lookOf(state, item);
+  context.globalAlpha = look.faded ? 0.35 : 1;
+  paintCard(context, state, item, box, look, scale);
+  context.globalAlpha = 1;
+}
+
+interface Look {
+  readonly record: number;
+  readonly shade: number; // -1 without heat
+  readonly fill: string;
+  readonly ink: string;
+  readonly kind: string;
+  readonly faded: boolean;
+  readonly isGroup: boolean;
+}
+
+function lookOf(state: GraphState, item: number): Look {
+  const { theme, table, shades, faces, present } = state;
+  const { node, group } = state.picture.scene.items[item];
+  const record = node === state.selection.node && state.record >= 0 ? state.record : faces[item];
+  const shade = shades ? shades[record] : -1;
+  const plain = shade < 0 || shade === SHADE_ABSENT;
+  return {
+    record,
+    shade,
+    fill: plain ? theme.panel : table.fill[shade],
+    ink: plain ? theme.ink : table.ink[shade],
+    kind: theme.kinds[state.picture.scene.model.nodes[node].kind],
+    faded: present !== null && !present[record],
+    isGroup: group >= 0,
+  };
+}
+
+function paintCard(
+  context: CanvasRenderingContext2D,
+  state: GraphState,
+  item: number,
+  box: Rect,
+  look: Look,
+  scale: number,
+): void {
+  const { theme } = state;
+  const outline = Math.max(1.3, 0.9 / scale);
+  if (look.isGroup) paintPile(context, box, theme.raised, theme.lineStrong, outline);
+  context.beginPath();
+  context.roundRect(box.x, box.y, box.width, box.height, 6);
+  context.fillStyle = look.fill;
+  context.fill();
+  paintStripes(context, state, look);
+  context.strokeStyle = look.kind;
+  context.lineWidth = outline;
+  context.stroke();
+  context.fillStyle = look.kind;
+  context.fillRect(box.x, box.y + 6, 4, box.height - 12);
+
+  const strip = state.strips.of(state.picture.layout, item);
+  const textBottom = strip ? strip.y : box.y + box.height;
+  if (scale >= TWO_LINES) paintTwoLines(context, state, item, box, look);
+  else if (scale >= ONE_LINE) paintOneLine(context, state, item, { ...box, height: textBottom - box.y }, look, scale);
+  if (strip && scale >= ONE_LINE) paintStrip(context, state, strip);
+}
+
+/** A closed group lies on others. */
+function paintPile(context: CanvasRenderingContext2D, box: Rect, fill: string, line: string, width: number): void {
+  context.fillStyle = fill;
+  context.strokeStyle = line;
+  context.lineWidth = width;
+  for (const shift of [6, 3]) {
+    context.beginPath();
+    context.roundRect(box.x + shift, box.y + shift, box.width, box.height, 6);
+    context.fill();
+    context.stroke();
+  }
+}
+
+/** On the current path: no value is hatched, what is not a number is striped over its glaring colour. */
+function paintStripes(context: CanvasRenderingContext2D, state: GraphState, look: Look): void {
+  if (look.shade === SHADE_ABSENT) context.fillStyle = stripes(context, state.theme.line, true) ?? look.fill;
+  else if (look.shade === SHADE_NAN) context.fillStyle = stripes(context, "rgb(0 60 90 / 45%)", false) ?? look.fill;
+  else if (look.shade === SHADE_INF) context.fillStyle = stripes(context, "rgb(20 70 0 / 45%)", true) ?? look.fill;
+  else return;
+  context.fill();
+}
+
+function textsOf(state: GraphState, item: number): { label: string; detail: string; value: string; marks: string } {
+  const { scene } = state.picture;
+  const { node, group } = scene.items[item];
+  const { model } = scene;
+  const label = group >= 0 ? model.groups[group].label : model.nodes[node].label;
+  const detail = group >= 0 ? groupDetail(scene, scene.items[item]) : detailOf(model.nodes[node]);
+  const marks = group >= 0 ? groupMark(scene, scene.items[item]) : model.nodes[node].recurrent ? "↻" : "";
+  return { label, detail, value: valueText(state, item), marks };
+}
+
+/** The number behind the colour. */
+function valueText(state: GraphState, item: number): string {
+  const { heat, shades } = state;
+  const { record, shade } = lookOf(state, item);
+  if (!heat || !shades || shade === SHADE_ABSENT) return "";
+  if (shade === SHADE_NAN) return "NaN";
+  if (shade === SHADE_INF) return "Inf";
+  return shortNumber(heat.values[record], 2);
+}
+
+function paintTwoLines(
+  context: CanvasRenderingContext2D,
+  state: GraphState,
+  item: number,
+  box: Rect,
+  look: Look,
+): void {
+  const { theme } = state;
+  const { label, detail, value, marks } = textsOf(state, item);
+  context.fillStyle = look.ink;
+  context.font = `600 11.5px ${theme.font}`;
+  const markWidth = marks ? textWidth(context, marks) + 6 : 0;
+  context.fillText(fitText(context, label, box.width - 18 - markWidth), box.x + 11, box.y + 16);
+  if (marks) context.fillText(marks, box.x + box.width - 2 - markWidth, box.y + 16);
+  context.font = `10.5px ${theme.numberFont}`;
+  const room = box.width - 20;
+  const valueWidth = value ? textWidth(context, value) + 8 : 0;
+  if (look.shade < 0 || look.shade === SHADE_ABSENT) context.fillStyle = theme.inkSoft;
+  // The shape gives way to the value where both do not fit: the value is what was asked for.
+  const short = valueWidth && textWidth(context, detail) > room - valueWidth ? detail.split(" · ")[0] : detail;
+  if (textWidth(context, short) <= room - valueWidth || !value) {
+    context.fillText(fitText(context, short, room - valueWidth), box.x + 11, box.y + 31);
+  }
+  if (value) context.fillText(value, box.x + box.width - 9 - textWidth(context, value), box.y + 31);
+}
+
+function paintOneLine(
+  context: CanvasRenderingContext2D,
+  state: GraphState,
+  item: number,
+  box: Rect,
+  look: Look,
+  scale: number,
+): void {
+  // A few fixed sizes, so that texts are measured once and not for every step of a zoom.
+  const size = scale > 0.48 ? 15 : 19;
+  context.font = `600 ${size}px ${state.theme.font}`;
+  context.fillStyle = look.ink;
+  const text = fitText(context, textsOf(state, item).label, box.width - 18);
+  context.fillText(text, box.x + 11, box.y + box.height / 2 + size * 0.36);
+}
+
+function paintStrip(context: CanvasRenderingContext2D, state: GraphState, strip: Strip): void {
+  const { theme, present } = state;
+  const step = strip.width / strip.cells;
+  const gap = step > 5 ? 1 : 0;
+  context.fillStyle = theme.panel;
+  context.fillRect(strip.x - 1, strip.y - 1, strip.width + 2 - gap, strip.height + 2);
+  for (let cell = 0; cell < strip.cells; cell++) {
+    const records = strip.records.slice(...cellRange(strip, cell));
+    context.fillStyle = cellFill(state, records);
+    context.globalAlpha = present && !present[records[0]] ? 0.25 : 1;
+    context.fillRect(strip.x + cell * step, strip.y, step - gap, strip.height);
+    if (strip.records.length > 1 && records.includes(state.record)) {
+      context.globalAlpha = 1;
+      context.strokeStyle = theme.accent;
+      context.lineWidth = 2;
+      context.strokeRect(strip.x + cell * step - 1, strip.y - 1, step - gap + 2, strip.height + 2);
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+function cellFill(state: GraphState, records: readonly number[]): string {
+  const { shades, table, theme } = state;
+  if (!shades) {
+    const { model } = state.picture.scene;
+    return theme.kinds[model.nodes[model.nodeOfRecord[records[0]]].kind];
+  }
+  const shade = records.map((record) => shades[record]).reduce(worstShade);
+  return shade === SHADE_ABSENT ? theme.line : table.fill[shade];
+}

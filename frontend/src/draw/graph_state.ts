@@ -1,0 +1,76 @@
+/** Everything that the picture of a graph depends on; painters read it and change nothing. */
+import type { Picture } from "../layout/client";
+import { NO_DEPENDENCIES, dependenciesOf, recordFor, type Dependencies } from "../model/dependencies";
+import { shadesOf, type Heat, type HeatScale } from "../model/heat";
+import { Strips } from "./cells";
+import { edgeExtents } from "./culling";
+import { shadeTable, type ShadeTable } from "./shades";
+import type { Theme } from "./theme";
+
+export interface GraphSelection {
+  readonly node: number; // -1: nothing
+  readonly role: string | null;
+  readonly pass: number | null;
+}
+
+export const NOTHING_SELECTED: GraphSelection = { node: -1, role: null, pass: null };
+
+/** What the page says; the rest is derived from it. */
+export interface GraphInput {
+  readonly picture: Picture;
+  readonly theme: Theme;
+  readonly heat: Heat | null;
+  readonly scale: HeatScale | null;
+  readonly selection: GraphSelection;
+  readonly allEdges: boolean;
+  /** 1 for tensors that the current step has; null if all. What it lacks is drawn faded. */
+  readonly present: Uint8Array | null;
+}
+
+export interface GraphState extends GraphInput {
+  readonly shades: Uint16Array | null;
+  readonly table: ShadeTable;
+  readonly strips: Strips;
+  /** Per item the tensor that colours it; -1 for open groups. */
+  readonly faces: Int32Array;
+  readonly extents: Float32Array;
+  readonly record: number;
+  readonly selectedItem: number;
+  readonly dependencies: Dependencies;
+}
+
+/** Derives only what has changed since `before`: moving the scrubber must not touch anything but shades. */
+export function graphState(input: GraphInput, before: GraphState | null): GraphState {
+  const { picture, selection, heat, scale, theme } = input;
+  const { scene, layout } = picture;
+  const samePicture = before?.picture === picture;
+  const sameChoice = samePicture && sameTensor(before.selection, selection);
+  const sameHeat = before?.heat === heat && before?.scale === scale;
+  const selected = selection.node >= 0;
+  const record = selected ? recordFor(scene.model, selection.node, selection.role, selection.pass) : -1;
+  return {
+    ...input,
+    shades: sameHeat && before ? before.shades : heat && scale ? shadesOf(heat, scale) : null,
+    table: shadeTable(scale?.kind ?? "linear", theme.scheme, theme.panelRgb),
+    strips: sameChoice ? before.strips : new Strips(scene, selection.role, selection.pass),
+    faces: sameChoice ? before.faces : facesOf(input),
+    extents: samePicture ? before.extents : edgeExtents(layout),
+    record,
+    selectedItem: selected ? scene.itemOfNode[selection.node] : -1,
+    dependencies: sameChoice
+      ? before.dependencies
+      : selected
+        ? dependenciesOf(scene, selection.node, record)
+        : NO_DEPENDENCIES,
+  };
+}
+
+const sameTensor = (a: GraphSelection, b: GraphSelection): boolean =>
+  a.node === b.node && a.role === b.role && a.pass === b.pass;
+
+function facesOf({ picture, selection }: GraphInput): Int32Array {
+  const { items, model } = picture.scene;
+  return Int32Array.from(items, (item) =>
+    item.node < 0 ? -1 : recordFor(model, item.node, selection.role, selection.pass),
+  );
+}

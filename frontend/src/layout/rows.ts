@@ -1,0 +1,117 @@
+/** Long chains are broken into rows, as text is: twelve blocks in a line would be too small to read. */
+import type { Grid, LevelInput } from "./grid";
+import { COLUMN_GAP } from "./types";
+
+/** Where columns and rows stand. x of a column is its left edge; rows are stacked top to bottom. */
+export interface Rows {
+  readonly rowOf: readonly number[]; // per column
+  readonly columnX: readonly number[];
+  readonly columnWidth: readonly number[];
+  /** Added to the heights of the grid. */
+  readonly shift: readonly number[]; // per row
+  readonly top: readonly number[];
+  readonly bottom: readonly number[];
+  readonly width: number;
+  readonly height: number;
+  /** Free room at the left and right for edges to other rows and to the borders. */
+  readonly leftMargin: number;
+  readonly rightMargin: number;
+}
+
+const WIDE_ENOUGH = 1150; // below that a single row is readable on a laptop
+const STAGE_ASPECT = 1.5; // width to height of what a picture is usually fitted into
+const WORTH_A_ROW = 0.87; // a break costs a long edge, so it must make everything noticeably larger
+const BETWEEN_ROWS = 42;
+const MARGIN = 30;
+const PORT_MARGIN = 16; // where edges fan out from the point at which they enter
+
+export function breakIntoRows(input: LevelInput, grid: Grid): Rows {
+  const columnWidth = new Array<number>(grid.columns).fill(0);
+  grid.rank.forEach((column, box) => {
+    columnWidth[column] = Math.max(columnWidth[column], input.widths[box]);
+  });
+  const whole = columnWidth.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP);
+  const one = place(input, grid, columnWidth, columnWidth.map(() => 0));
+  if (whole < WIDE_ENOUGH) return one;
+  let best = one;
+  for (const count of rowCounts(grid.columns)) {
+    const rows = place(input, grid, columnWidth, assignRows(columnWidth, count));
+    if (extent(rows) < extent(best) * WORTH_A_ROW) best = rows;
+    else if (rows.height * STAGE_ASPECT > rows.width) break; // more rows only make it taller
+  }
+  return best;
+}
+
+/** How large a stage the picture needs at full size: the larger, the smaller everything gets when it is fitted. */
+const extent = (rows: Rows): number => Math.max(rows.width, rows.height * STAGE_ASPECT);
+
+/** Numbers of rows to try: each at first, then in growing steps. */
+function* rowCounts(columns: number): Generator<number> {
+  for (let rows = 2; rows <= columns / 2; rows = Math.max(rows + 1, Math.floor(rows * 1.1))) yield rows;
+}
+
+function place(input: LevelInput, grid: Grid, columnWidth: readonly number[], rowOf: readonly number[]): Rows {
+  const rows = rowOf[rowOf.length - 1] + 1;
+  const leftMargin = rows > 1 ? MARGIN : input.left.length ? PORT_MARGIN : 0;
+  const rightMargin = rows > 1 ? MARGIN : input.right.length ? PORT_MARGIN : 0;
+  const columnX: number[] = [];
+  let width = 0;
+  for (let column = 0, x = leftMargin; column < grid.columns; column++) {
+    if (column > 0 && rowOf[column] !== rowOf[column - 1]) x = leftMargin;
+    columnX.push(x);
+    width = Math.max(width, x + columnWidth[column] + rightMargin);
+    x += columnWidth[column] + COLUMN_GAP;
+  }
+  const extents = extentOf(input, grid, grid.rank.map((column) => rowOf[column]), rows);
+  const [shift, top, bottom]: number[][] = [[], [], []];
+  let y = 0;
+  for (const { low, high } of extents) {
+    shift.push(y - low);
+    top.push(y);
+    bottom.push(y + high - low);
+    y += high - low + BETWEEN_ROWS;
+  }
+  const height = y - BETWEEN_ROWS;
+  return { rowOf, columnX, columnWidth, shift, top, bottom, width, height, leftMargin, rightMargin };
+}
+
+/** The narrowest rows that hold all columns in their order: widened in small steps until they are few enough. */
+function assignRows(columnWidth: readonly number[], count: number): number[] {
+  const whole = columnWidth.reduce((sum, width) => sum + width + COLUMN_GAP, 0);
+  for (let room = whole / count; ; room *= 1.02) {
+    const rowOf = fillRows(columnWidth, room);
+    if (rowOf[rowOf.length - 1] < count) return rowOf;
+  }
+}
+
+function fillRows(columnWidth: readonly number[], room: number): number[] {
+  let [used, row] = [0, 0];
+  return columnWidth.map((width) => {
+    if (used > 0 && used + width + COLUMN_GAP > room + 1e-6) [used, row] = [0, row + 1];
+    used += width + COLUMN_GAP;
+    return row;
+  });
+}
+
+/** Upper and lower end of each row: boxes, and edges that pass the columns of their own row. */
+function extentOf(input: LevelInput, grid: Grid, rowOfBox: readonly number[], rows: number) {
+  const extents = Array.from({ length: rows }, () => ({ low: Infinity, high: -Infinity }));
+  const cover = (row: number, low: number, high: number): void => {
+    extents[row].low = Math.min(extents[row].low, low);
+    extents[row].high = Math.max(extents[row].high, high);
+  };
+  grid.rank.forEach((_, box) => {
+    const half = input.heights[box] / 2;
+    cover(rowOfBox[box], grid.y[box] - half, grid.y[box] + half);
+  });
+  input.edges.forEach(([from, to], i) => {
+    if (rowOfBox[from] === rowOfBox[to]) grid.ways[i]?.forEach((y) => cover(rowOfBox[from], y - 4, y + 4));
+  });
+  input.left.forEach((box, i) => {
+    if (rowOfBox[box] === 0) grid.leftWays[i]?.forEach((y) => cover(0, y - 4, y + 4));
+  });
+  input.right.forEach((box, i) => {
+    if (rowOfBox[box] === rows - 1) grid.rightWays[i]?.forEach((y) => cover(rows - 1, y - 4, y + 4));
+  });
+  return extents.map(({ low, high }) => (low <= high ? { low, high } : { low: 0, high: 0 }));
+}

@@ -1,0 +1,125 @@
+/**
+ * Recorded histograms: the same 257 bins for every tensor in the world, so that they can be added up.
+ *
+ *     0 … 127 negative, largest first | 128 zero | 129 … 256 positive, smallest first
+ *
+ * Magnitudes are cut into half octaves: [1, 1.5)·2^e and [1.5, 2)·2^e for e from −32 to 31. Stored trimmed: the first
+ * bin that is not empty, and the counts from there.
+ */
+export const BINS = 257;
+export const ZERO_BIN = 128;
+const LOWEST_EXPONENT = -32;
+
+export interface Histogram {
+  readonly first: number;
+  readonly counts: ArrayLike<number>;
+}
+
+/** Lower and upper end of a bin, lower end first. */
+export function binRange(bin: number): [number, number] {
+  if (bin === ZERO_BIN) return [0, 0];
+  const step = Math.abs(bin - ZERO_BIN) - 1;
+  const octave = 2 ** (LOWEST_EXPONENT + (step >> 1));
+  const [near, far] = step & 1 ? [1.5 * octave, 2 * octave] : [octave, 1.5 * octave];
+  return bin > ZERO_BIN ? [near, far] : [-far, -near];
+}
+
+/** Where a value falls. */
+export function binOf(value: number): number {
+  if (value === 0 || Number.isNaN(value)) return ZERO_BIN;
+  const size = Math.abs(value);
+  const exponent = Math.floor(Math.log2(size));
+  const half = size / 2 ** exponent >= 1.5 ? 1 : 0;
+  const step = Math.min(127, Math.max(0, 2 * (exponent - LOWEST_EXPONENT) + half));
+  return value > 0 ? ZERO_BIN + 1 + step : ZERO_BIN - 1 - step;
+}
+
+export function total(histogram: Histogram): number {
+  let sum = 0;
+  for (let i = 0; i < histogram.counts.length; i++) sum += Number(histogram.counts[i]);
+  return sum;
+}
+
+export function addUp(histograms: readonly Histogram[]): Histogram {
+  const [first, last] = binSpan(histograms);
+  if (last < first) return { first: ZERO_BIN, counts: [] };
+  const counts = new Float64Array(last - first + 1);
+  for (const { first: start, counts: own } of histograms) {
+    for (let i = 0; i < own.length; i++) counts[start - first + i] += Number(own[i]);
+  }
+  return { first, counts };
+}
+
+/** First and last bin that any of them uses; last < first if all are empty. */
+export function binSpan(histograms: readonly Histogram[]): [number, number] {
+  let first = BINS;
+  let last = -1;
+  for (const histogram of histograms) {
+    if (histogram.counts.length === 0) continue;
+    first = Math.min(first, histogram.first);
+    last = Math.max(last, histogram.first + histogram.counts.length - 1);
+  }
+  return [first, last];
+}
+
+/** The range of values that holds all but a sliver of the mass on either side. */
+export function valueSpan(histograms: readonly Histogram[], sliver = 0.001): [number, number] {
+  const { first, counts } = addUp(histograms);
+  if (counts.length === 0) return [0, 0];
+  const limit = total({ first, counts }) * sliver;
+  let low = 0;
+  for (let below = Number(counts[0]); below <= limit && low < counts.length - 1; ) below += Number(counts[++low]);
+  let high = counts.length - 1;
+  for (let above = Number(counts[high]); above <= limit && high > low; ) above += Number(counts[--high]);
+  return [binRange(first + low)[0], binRange(first + high)[1]];
+}
+
+/**
+ * Mass per equal slice of [low, high], in fractions of the whole. Inside a bin the mass is spread evenly, which is all
+ * that is known; zeros go to the slice that contains zero.
+ */
+export function onLinearAxis(histogram: Histogram, low: number, high: number, slices: number): Float64Array {
+  const mass = new Float64Array(slices);
+  const whole = total(histogram) || 1;
+  const width = (high - low) / slices || 1;
+  for (let i = 0; i < histogram.counts.length; i++) {
+    const count = Number(histogram.counts[i]) / whole;
+    if (count === 0) continue;
+    const [from, to] = binRange(histogram.first + i);
+    if (from === to) {
+      if (from >= low && from <= high) mass[Math.min(slices - 1, Math.floor((from - low) / width))] += count;
+      continue;
+    }
+    const start = Math.max(0, Math.floor((from - low) / width));
+    const end = Math.min(slices - 1, Math.floor((to - low) / width));
+    for (let slice = start; slice <= end; slice++) {
+      const overlap = Math.min(to, low + (slice + 1) * width) - Math.max(from, low + slice * width);
+      if (overlap > 0) mass[slice] += (count * overlap) / (to - from);
+    }
+  }
+  return mass;
+}
+
+/** Mass per bin from `first` to `last`, in fractions of the whole: an axis that is logarithmic beside zero. */
+export function onBinAxis(histogram: Histogram, first: number, last: number): Float64Array {
+  const mass = new Float64Array(Math.max(0, last - first + 1));
+  const whole = total(histogram) || 1;
+  for (let i = 0; i < histogram.counts.length; i++) {
+    const at = histogram.first + i - first;
+    if (at >= 0 && at < mass.length) mass[at] += Number(histogram.counts[i]) / whole;
+  }
+  return mass;
+}
+
+/** Bins whose lower magnitude is a power of ten, for labels on the axis of bins: [bin, text value]. */
+export function decadeBins(first: number, last: number): [number, number][] {
+  const found: [number, number][] = [];
+  for (let power = -9; power <= 9; power++) {
+    for (const value of [-(10 ** power), 10 ** power]) {
+      const bin = binOf(value);
+      if (bin >= first && bin <= last) found.push([bin, value]);
+    }
+  }
+  if (first <= ZERO_BIN && last >= ZERO_BIN) found.push([ZERO_BIN, 0]);
+  return found.sort((a, b) => a[0] - b[0]);
+}

@@ -1,0 +1,43 @@
+/** What is below the pointer, in full: names that were cut, the exact value behind the colour. */
+import type { GraphState } from "../../draw/graph_state";
+import type { Hit } from "../../draw/hit";
+import { ABSENT, HAS_INF, HAS_NAN } from "../../model/heat";
+import { shapeText } from "../../model/names";
+import { exactNumber } from "../../model/numbers";
+
+export function BoxNote({ state, hit }: { readonly state: GraphState; readonly hit: Hit }) {
+  const { model, items } = state.picture.scene;
+  const item = items[hit.item];
+  if (!item) return null;
+  if (item.open) return <>close {model.groups[item.group].address || "group"}</>;
+  const record = hit.record >= 0 ? hit.record : state.faces[hit.item];
+  const { node, role, pass, source } = model.source.nodes[record];
+  const { kind, shape, passes } = model.nodes[model.nodeOfRecord[record]];
+  return (
+    <>
+      {item.group >= 0 && (
+        <div>
+          {hit.part === "fold" ? "open " : ""}
+          <b>{model.groups[item.group].address}</b>, {model.groups[item.group].size} inside
+        </div>
+      )}
+      <div>
+        <b>{node}</b>
+        {role && ` · ${role}`}
+        {passes > 1 && ` · pass ${pass}`}
+      </div>
+      <div className="label">
+        {[kind, shapeText(shape), source].filter(Boolean).join(" · ")}
+      </div>
+      {state.heat && <div className="number">{valueWords(state, record)}</div>}
+    </>
+  );
+}
+
+function valueWords(state: GraphState, record: number): string {
+  const heat = state.heat;
+  if (!heat || heat.states[record] === ABSENT) return "no value";
+  if (heat.states[record] === HAS_NAN) return "contains NaN";
+  if (heat.states[record] === HAS_INF) return "contains infinity";
+  return exactNumber(heat.values[record]);
+}

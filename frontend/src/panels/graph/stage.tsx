@@ -1,0 +1,183 @@
+/** The middle of the page: the graph, its legend, its map, and everything that can be done to it by hand. */
+import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { wholeArea } from "../../draw/camera";
+import { NOTHING_SELECTED, type GraphInput, type GraphSelection, type GraphState } from "../../draw/graph_state";
+import { GraphView } from "../../draw/graph_view";
+import type { Hit } from "../../draw/hit";
+import { cameraFromMinimap, Minimap } from "../../draw/minimap";
+import { onThemeChange, readTheme } from "../../draw/theme";
+import { walk, type Direction } from "../../draw/walking";
+import type { Pins } from "../../layout/sizes";
+import { toggle, type OpenGroups } from "../../model/folding";
+import type { GraphModel } from "../../model/graph";
+import type { Heat, HeatScale } from "../../model/heat";
+import { Button, Empty } from "../../ui/parts";
+import { Tooltip } from "../../ui/tooltip";
+import { BoxNote } from "./box_note";
+import "./graph.css";
+import { Legend } from "./legend";
+import { GraphTwin } from "./twin";
+import { usePicture } from "./use_picture";
+
+export interface GraphStageProps {
+  readonly model: GraphModel;
+  readonly open: OpenGroups;
+  readonly onOpen: (open: Set<string>) => void;
+  readonly selection?: GraphSelection;
+  /** `record` is the tensor that was pointed at, -1 if only the node was. */
+  readonly onSelect: (node: number, record: number) => void;
+  readonly heat?: Heat | null;
+  readonly scale?: HeatScale | null;
+  readonly allEdges?: boolean;
+  readonly present?: Uint8Array | null;
+  readonly pins?: Pins;
+  /** Controls over the upper edge. */
+  readonly children?: ReactNode;
+  /** Milliseconds of every frame and layout, for whoever measures. */
+  readonly onPaint?: (milliseconds: number) => void;
+}
+
+const ARROWS: Record<string, Direction> = {
+  ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down",
+};
+
+export function GraphStage(props: GraphStageProps) {
+  const { model, open, heat = null, scale = null, allEdges = false, present = null, children } = props;
+  const selection = props.selection ?? NOTHING_SELECTED;
+  const { picture, problem } = usePicture(model, open, props.pins);
+  const [theme, setTheme] = useState(readTheme);
+  useEffect(() => onThemeChange(() => setTheme(readTheme())), []);
+
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const map = useRef<HTMLCanvasElement>(null);
+  const view = useRef<GraphView>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const [shown, setShown] = useState<GraphState | null>(null);
+  const [pointed, setPointed] = useState<{ hit: Hit; x: number; y: number } | null>(null);
+
+  const fold = useCallback((address: string) => {
+    latest.current.onOpen(toggle(latest.current.model, latest.current.open, address));
+  }, []);
+  useEffect(() => {
+    const minimap = new Minimap(map.current as HTMLCanvasElement);
+    const created = new GraphView(canvas.current as HTMLCanvasElement, {
+      select: (node, record) => latest.current.onSelect(node, record),
+      fold,
+      hover: (hit, x, y) => setPointed(hit && hit.part !== "inside" ? { hit, x, y } : null),
+      painted: (milliseconds) => {
+        latest.current.onPaint?.(milliseconds);
+        if (created.current) minimap.paint(created.current, created.currentCamera, created.size);
+      },
+    });
+    view.current = created;
+    return () => created.close();
+  }, [fold]);
+
+  useEffect(() => {
+    // A picture of another model lingers until its successor is laid out; selections do not fit it.
+    if (!picture || !view.current || picture.scene.model !== model) return;
+    const input: GraphInput = { picture, theme, heat, scale, selection, allEdges, present };
+    view.current.set(input);
+    setShown(view.current.current);
+  }, [picture, theme, heat, scale, selection, allEdges, present, model]);
+
+  // What is fitted or revealed must not end up below the controls, whose height depends on how they wrap.
+  const bar = useRef<HTMLDivElement>(null);
+  const foot = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const measure = (): void => {
+      const [top, bottom] = [bar.current?.offsetHeight ?? 0, foot.current?.offsetHeight ?? 0];
+      view.current?.setInsets({ top: top + 24, right: 24, bottom: bottom + 24, left: 24 });
+    };
+    const observer = new ResizeObserver(measure);
+    for (const element of [bar.current, foot.current]) if (element) observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+
+  const selectItem = (item: number): void => {
+    const scene = view.current?.current?.picture.scene;
+    if (!scene || item < 0) return;
+    if (scene.items[item].open) fold(model.groups[scene.items[item].group].address);
+    else latest.current.onSelect(scene.items[item].node, -1);
+    view.current?.reveal(item);
+  };
+  const foldItem = (item: number): void => {
+    const entry = view.current?.current?.picture.scene.items[item];
+    if (!entry || entry.group < 0) return;
+    view.current?.anchorAt(entry.key);
+    fold(model.groups[entry.group].address);
+  };
+  const keys = (event: KeyboardEvent): void => {
+    const state = view.current?.current;
+    if (!state || event.ctrlKey || event.metaKey || event.altKey) return;
+    const direction = ARROWS[event.key];
+    if (direction) selectItem(walk(state.picture, state.selectedItem, direction));
+    else if (event.key === "Enter" || event.key === " ") foldItem(state.selectedItem);
+    else if (event.key === "f") view.current?.fit();
+    else if (event.key === "+" || event.key === "=") view.current?.zoom(1.25);
+    else if (event.key === "-") view.current?.zoom(0.8);
+    else return;
+    event.preventDefault();
+  };
+  const kinds = useMemo(() => new Set(model.nodes.map((node) => node.kind)), [model]);
+
+  return (
+    <section className="stage" aria-label="Dependency graph">
+      <canvas
+        ref={canvas}
+        className="stage-canvas"
+        tabIndex={0}
+        role="application"
+        aria-label="Dependency graph. Arrow keys walk along edges, Enter opens or closes, F shows all."
+        onKeyDown={keys}
+      />
+      <div className="stage-bar" ref={bar}>{children}</div>
+      <div className="stage-foot" ref={foot}>
+        <Legend kinds={kinds} heat={heat} scale={scale} scheme={theme.scheme} />
+        <div className="card stage-map">
+          <canvas
+            ref={map}
+            aria-hidden="true"
+            onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+            onPointerMove={(event) => event.buttons && followMap(view.current, event)}
+            onClick={(event) => followMap(view.current, event)}
+          />
+          <span className="stage-zoom">
+            <Button plain label="Zoom out" onClick={() => view.current?.zoom(0.8)}>−</Button>
+            <Button plain label="Fit all (F)" onClick={() => view.current?.fit()}>fit</Button>
+            <Button plain label="Zoom in" onClick={() => view.current?.zoom(1.25)}>+</Button>
+          </span>
+        </div>
+      </div>
+      {model.nodes.length === 0 && (
+        <div className="stage-message">
+          <Empty>This step has no graph: no tensor of it was recorded.</Empty>
+        </div>
+      )}
+      {problem && (
+        <div className="stage-message">
+          <Empty>The graph could not be laid out: {problem}</Empty>
+        </div>
+      )}
+      <GraphTwin state={shown} onSelect={selectItem} onFold={foldItem} />
+      <Tooltip at={pointed && pagePlace(canvas.current, pointed)}>
+        {pointed && shown && <BoxNote state={shown} hit={pointed.hit} />}
+      </Tooltip>
+    </section>
+  );
+}
+
+function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {
+  if (!view?.current) return;
+  const { offsetX, offsetY } = event.nativeEvent;
+  const { clientWidth: width, clientHeight: height } = event.currentTarget;
+  const whole = wholeArea(view.current.picture.layout);
+  view.look(cameraFromMinimap(whole, { width, height }, offsetX, offsetY, view.currentCamera, view.size));
+}
+
+function pagePlace(canvas: HTMLCanvasElement | null, { x, y }: { x: number; y: number }) {
+  const place = canvas?.getBoundingClientRect();
+  return { x: x + (place?.left ?? 0), y: y + (place?.top ?? 0) };
+}

@@ -1,0 +1,121 @@
+"""Hears a run just well enough to apply edits to it; nothing is written down.
+
+A recorder that nobody reads would be a waste in a training loop. What an edit needs is the place in the code where
+an operation runs (which module, which call of it, which line), and that only for operations it may concern. All others
+pass with one look-up.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from endoscope.capture import boundary
+from endoscope.capture.calls import Calls
+from endoscope.capture.functions import KNOWN, FunctionFacts, Role, describe
+from endoscope.capture.leaves import argument_tensors
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.registered import call_inside
+from endoscope.capture.source import user_position
+from endoscope.schema.ops import Kind
+
+_in_backward = torch._C._current_graph_task_id
+
+
+class Follower(Recorder):
+    """Stands where a recorder stands, for one forward pass of one model."""
+
+    def __init__(self, model: torch.nn.Module, names: Calls) -> None:
+        """`names` knows the modules of the model; they are looked up, not changed."""
+        super().__init__(full=False)
+        self.target = model
+        self.calls.addresses = dict(names.addresses)
+        self.calls.named = dict(names.named)
+        self._given: list[Tensor] = []
+        self._heard = 0
+        plainly: set[Any] = set()  # functions without a body that would have to be heard
+
+        def hear(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func not in plainly:
+                facts = KNOWN.get(func) or KNOWN.setdefault(func, describe(func))
+                if facts.role == Role.OPEN:
+                    return self._open(func, facts, args, kwargs or {})
+                plainly.add(func)
+            self._heard += 1
+            return func(*args, **kwargs) if kwargs else func(*args)
+
+        self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
+
+    # ---- operations that may be edited -----------------------------------------------------------
+
+    def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+        if facts.role == Role.OPEN:
+            return self._open(func, facts, args, kwargs)
+        self._heard += 1
+        if facts.role in (Role.PASS, Role.LEAVE, Role.COPY) or facts.reshapes or _in_backward() != -1:
+            return func(*args, **kwargs)
+        position = user_position()
+        written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
+        if kwargs.get("out") is not None:
+            written = []
+            argument_tensors(kwargs["out"], written)
+        out = self.editor.call(func, facts, position, written, args, kwargs)
+        return self.after_call((func, facts, args, kwargs, [], 0, 0, *position), out, written)
+
+    def after_call(self, call: tuple[Any, ...], out: Any, written: Any = ()) -> Any:
+        found: list[Tensor] = []
+        argument_tensors(out, found)
+        found = found or list(written)
+        if not found or self.editor is None:
+            return out
+        self._given = []
+        argument_tensors(call[2], self._given)
+        argument_tensors(call[3] or {}, self._given)
+        return self.editor.edited(call, out, found)[0]
+
+    def _open(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+        position, before = user_position(), self._heard
+        scope = self.calls.begin(f"{func}".removesuffix(".default"), 0, [])
+        try:
+            out = call_inside(self, func, args, kwargs)
+        finally:
+            self.calls.leave(scope)
+        if self._heard > before:
+            return out
+        return self.after_call((func, facts, args, kwargs, [], 0, 0, *position), out)
+
+    # ---- modules and sources ---------------------------------------------------------------------
+
+    def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
+        root = not self.inside_target and module is self.target
+        if id(module) not in self.calls.addresses:
+            self.calls.know(module, self.calls.name_for(module))
+        if root:
+            self.inside_target = True
+            boundary.add_inputs(self, boundary.bound_names(module.forward, args, kwargs))
+        begins = self.editor is not None and self.editor.begins_with(len(self.calls.entries))
+        return self.calls.begin(module, 0, [], root, user_position(3) if begins else (None, -1))
+
+    def end_module(self, call: int, out: Any) -> None:
+        """What a module returns is of no interest here."""
+
+    def add_source(self, kind: Kind, name: str, tensor: Tensor) -> int:
+        if self.editor is not None:
+            self.editor.source(kind, name, tensor)
+        return -1
+
+    def knows(self, tensor: Tensor) -> bool:
+        """It was an argument of the call that has just been heard: the call handed it back."""
+        return any(tensor is given for given in self._given)
+
+    def read(self, tensor: Tensor) -> int:
+        return -1
+
+    def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
+        """Nothing is kept, so nothing has to be saved."""
+
+    def renew_versions(self, value: Any) -> None:
+        """Nothing is kept, so no version counter matters."""

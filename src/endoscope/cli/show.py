@@ -1,0 +1,27 @@
+"""`endoscope show`: the page."""
+
+import argparse
+
+SUMMARY = "show recordings as a page in the browser"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What to show, and where."""
+    parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
+    parser.add_argument("--port", type=int, help="0: any that is free (default: the first free one from 6280 on)")
+    parser.add_argument("--host", default="127.0.0.1", help="another address makes it reachable from other machines")
+    parser.add_argument("--open", action="store_true", help="open the browser, too")
+    parser.add_argument("--views", metavar="FILE", help="Python file with views of your own")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl+C."""
+    import endoscope
+
+    viewer = endoscope.show(
+        options.path, port=options.port, host=options.host, views=options.views, browser=options.open
+    )
+    print(f"Endoscope shows {options.path} at  {viewer.address}", flush=True)
+    print("Press Ctrl+C to stop.", flush=True)
+    viewer.wait()
+    return 0

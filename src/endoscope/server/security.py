@@ -1,0 +1,199 @@
+"""Who may ask. Every request passes here first.
+
+    Host     must name this machine as it is served: a foreign name that resolves to it (DNS rebinding) is refused
+    Origin   must be this page, if the browser sends one; pages of other sites are refused, whatever they ask for
+    token    needed as soon as the server can be reached from another machine; the printed address carries it once,
+             a cookie from then on
+
+Answers carry a policy that lets the browser load nothing from elsewhere and run no script but the page's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from endoscope.server.answers import as_json
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+FRAMES = "/frames/"  # what custom views made; has a policy of its own
+
+_PAGE = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "connect-src": "'self'",
+    "worker-src": "'self' blob:",
+    "frame-src": "'self'",
+    "manifest-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+# What a user's function returned may have scripts of its own. It gets an origin that nobody shares, so it can neither
+# read the page nor ask the server, and it can load nothing from anywhere: all that it needs is in it.
+_FRAME = {
+    "sandbox": "allow-scripts",
+    "default-src": "'none'",
+    "script-src": "'unsafe-inline' 'unsafe-eval' blob:",
+    "style-src": "'unsafe-inline'",
+    "img-src": "data: blob:",
+    "font-src": "data:",
+    "worker-src": "blob:",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'self'",
+}
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the server can be reached, and what it takes."""
+
+    host: str = "127.0.0.1"
+    token: str = ""  # empty: only this machine can ask, so nothing more is needed
+
+    @classmethod
+    def of_host(cls, host: str) -> Access:
+        """A host that is not this machine's own loopback gets a fresh token."""
+        return cls(host, "" if is_loopback(host) else secrets.token_urlsafe(24))
+
+    @property
+    def cookie(self) -> str:
+        """Cookies are shared by all ports of a machine, so each server has its own name."""
+        return "endoscope-" + hashlib.sha256(self.token.encode()).hexdigest()[:12]
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+class Guard:
+    """The middleware around everything."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        connection = HTTPConnection(scope)
+        policy = _FRAME if connection.url.path.startswith(FRAMES) else _PAGE
+        sender = _with_headers(send, policy)
+        refusal = self._refusal(connection)
+        if refusal is not None:
+            await refusal(scope, receive, sender)
+        else:
+            await self._app(scope, receive, sender)
+
+    def _refusal(self, asked: HTTPConnection) -> Response | None:
+        host = asked.headers.get("host", "")
+        if not self._knows(_name_in(host)):
+            return _refuse(
+                403, f"This server does not answer to the name {host[:80]!r}. Use the address that it printed."
+            )
+        if not _is_own_page(asked.headers, host):
+            return _refuse(403, "Another page asked for this. Only Endoscope's own page may; open the printed address.")
+        if not self._access.token or self._has_token(asked):
+            return None
+        if _same(asked.query_params.get("token", ""), self._access.token):
+            return self._let_in(asked)
+        return _refuse(401, "A token is needed, because other machines can reach this server. Use the address that it "
+                            "printed: it ends in ?token=…")  # fmt: skip
+
+    def _knows(self, name: str) -> bool:
+        if is_loopback(name):
+            return True
+        if self._access.host in EVERYWHERE:
+            # Addresses cannot be rebound, and these names are the machine's own.
+            return _address(name) is not None or name.lower() in _own_names()
+        return bool(self._access.token) and name.lower() == self._access.host.strip("[]").lower()
+
+    def _has_token(self, asked: HTTPConnection) -> bool:
+        sent = asked.headers.get("authorization", "").removeprefix("Bearer ")
+        return _same(asked.cookies.get(self._access.cookie, ""), self._access.token) or _same(sent, self._access.token)
+
+    def _let_in(self, asked: HTTPConnection) -> Response:
+        """The token moves from the address, which people copy, into a cookie that scripts cannot read."""
+        others = [(name, value) for name, value in parse_qsl(asked.url.query) if name != "token"]
+        # A path that begins with two slashes would be read as the name of another machine.
+        target = "/" + asked.url.path.lstrip("/") + (f"?{urlencode(others)}" if others else "")
+        answer = RedirectResponse(target, 303)
+        answer.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="lax", path="/")
+        return answer
+
+
+def _is_own_page(headers: Headers, host: str) -> bool:
+    origin = headers.get("origin")
+    if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+        return False
+    site = headers.get("sec-fetch-site", "same-origin")
+    # A link on another site may lead to the page, which then asks for itself; it may not fetch or embed anything.
+    return site in ("same-origin", "none") or headers.get("sec-fetch-dest") == "document"
+
+
+def _with_headers(send: Send, policy: Mapping[str, str]) -> Send:
+    text = "; ".join(f"{name} {value}" for name, value in policy.items())
+
+    async def sender(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["Content-Security-Policy"] = text
+            for name, value in _ALWAYS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sender
+
+
+def _refuse(status: int, sentence: str) -> Response:
+    return as_json({"error": sentence, "kind": "Refused"}, status)
+
+
+def _name_in(host: str) -> str:
+    """`localhost:80` -> `localhost`, `[::1]:80` -> `::1`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+
+
+def _own_names() -> set[str]:
+    return {socket.gethostname().lower(), socket.gethostname().partition(".")[0].lower()}
+
+
+def _same(given: str, expected: str) -> bool:
+    """In a time that does not tell how much of it was right."""
+    return hmac.compare_digest(given.encode(), expected.encode())

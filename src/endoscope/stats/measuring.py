@@ -1,0 +1,164 @@
+"""`measure`: the statistics of many tensors at once.
+
+request ─► readable in place? ─ yes ──────────────────────► plan ─► compiled kernels ─┐
+             └─ no ─► elements.as_plain ─ CPU, kernels ───┘                           ├─► answers ─► Measured
+                         │                └─ else ─► fused: plain torch calls ────────┤
+                         └─ cannot be had ─► gap ─────────────────────────────────────┘
+
+Nothing is written to a tensor, nothing is recorded by autograd, and random numbers are not drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from endoscope.stats import compiled, geometry
+from endoscope.stats.answers import Answers
+from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
+from endoscope.stats.fused import Fused
+from endoscope.stats.plan import Plan, Reading, reading_of
+from endoscope.stats.request import Measured, Request
+
+SAMPLE_CAP = 65_536  # samples of one tensor that are measured one by one
+
+_ORDINARY = (Tensor, torch.nn.Parameter)
+
+
+def measure(requests: Sequence[Request], *, threads: int | None = None) -> Measured:
+    """The statistics of all requested tensors.
+
+    Never raises because of a tensor: what cannot be measured is named in `gaps`. With `threads=2` a second
+    thread helps with large steps; None takes one if torch itself may use several.
+    """
+    # Modes of torch, a tracer for example, must not see what is asked here.
+    with torch._C.DisableTorchFunction():
+        return _Measurement(requests).run(_threads() if threads is None else threads)
+
+
+def warm() -> str:
+    """Load the compiled kernels, or compile them if this machine has not done so before.
+
+    Says where they are from: "cache", "compiled", "compiled, not kept" or "plain torch".
+    """
+    kernels = compiled.load()
+    return kernels.origin if kernels else "plain torch"
+
+
+class _Measurement:
+    """One call of `measure`."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.requests = requests
+        self.kernels = compiled.load()
+        self.plan = Plan()
+        self.samples = 0  # rows of the table of samples that are taken so far
+        self.units = 0
+        self.elsewhere: list[tuple[int, Tensor, int]] = []  # request, tensor and samples to measure with torch
+        self.gaps: list[tuple[int, str]] = []
+        self.notes: list[tuple[int, str]] = []
+        self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
+
+    def run(self, threads: int) -> Measured:
+        readings = [self._add(number, request) for number, request in enumerate(self.requests)]
+        answers = Answers(
+            [reading and reading.how for reading in readings],
+            [reading.samples if reading else 0 for reading in readings],
+        )
+        fused = Fused(answers)
+        for number, tensor, samples in self.elsewhere:
+            batch = geometry.batch_axis(tensor.shape, self.requests[number].batch_dim)
+            units = answers.unit_starts[number + 1] - answers.unit_starts[number]
+            fused.add(number, tensor, batch, samples, units)
+        if self.kernels:
+            self.plan.run(self.kernels, answers, threads)
+        self.gaps += fused.collect()
+        for number, _ in self.gaps:
+            answers.counts[0, number] = _count(self.requests[number].tensor)
+        return answers.measured(sorted(self.gaps), self.notes)
+
+    def _add(self, number: int, request: Request) -> Reading | None:
+        """Find out how to measure one tensor, and put it into the plan if that is what the kernels can do."""
+        reading = None
+        try:
+            tensor = request.tensor
+            address = locate(tensor) if type(tensor) in _ORDINARY else None
+            if address is None:
+                tensor = self._plain(tensor)
+                address = locate(tensor)
+            batch_dim = request.batch_dim
+            strides = None if not batch_dim and tensor.is_contiguous() else tensor.stride()
+            reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, request.samples, request.units)
+            if address is not None and self.kernels:
+                row = self.samples if reading.samples else -1
+                self.plan.add(address, reading, row, self.units)
+            else:
+                reading = reading._replace(how=reading.how._replace(unit_order=()))  # torch keeps their order
+                self.elsewhere.append((number, tensor, reading.samples))
+                self.plan.skip()
+        except Exception as problem:  # whatever a tensor can do wrong must not stop a training run
+            self.gaps.append((number, _reason(problem)))
+            self.plan.skip()
+            return None
+        if reading.note:
+            self.notes.append((number, reading.note))
+        self.samples += reading.samples
+        self.units += reading.how.units
+        return reading
+
+    def _plain(self, tensor: Tensor) -> Tensor:
+        with torch.no_grad():
+            tensor = as_plain(tensor)
+        self.kept.append(tensor)
+        return tensor
+
+
+@lru_cache(8192)  # the same shapes come back in every step
+def _reading(
+    shape: torch.Size,
+    strides: tuple[int, ...] | None,  # None: contiguous, and the batch dimension is the first if there is one
+    dtype: torch.dtype,
+    batch_dim: int | None,
+    want_samples: bool,
+    want_units: bool,
+) -> Reading:
+    batch = geometry.batch_axis(shape, batch_dim)
+    if strides is None:
+        how = geometry.contiguous(shape, batch, want_units)
+    else:
+        how = geometry.strided(shape, strides, batch, want_units)
+    samples, note = how.samples if want_samples and batch is not None else 0, ""
+    if samples > SAMPLE_CAP:
+        note = f"it has {samples} samples, which were not measured one by one: the limit is {SAMPLE_CAP}"
+        samples = 0
+    element = element_of(dtype)
+    assert element is not None
+    return reading_of(element, how, samples, note)
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, NotMeasurable):
+        return str(problem)
+    return f"torch could not read it: {type(problem).__name__}: {problem}"
+
+
+def _count(tensor: Tensor) -> int:
+    try:
+        return tensor.numel()
+    except Exception:
+        return 0
+
+
+def _threads() -> int:
+    return min(2, torch.get_num_threads(), _processors())
+
+
+@lru_cache(1)
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
