@@ -29,7 +29,7 @@ import torch  # noqa: E402
 from recording_probe import PROBES  # noqa: E402
 from table import print_table  # noqa: E402
 from training import TrainingCase, select  # noqa: E402
-from ways_to_record import NOT_RECORDED, RECORDED, Budgeted, Recorded, Way, opened  # noqa: E402
+from ways_to_record import NOT_RECORDED, RECORDED, Budgeted, NotRecorded, Recorded, Way, opened  # noqa: E402
 
 AT_MOST = {
     "all statistics": {"MLP": 1.5, "transformer": 1.1},
@@ -94,6 +94,7 @@ class Block:
     plain_ms: float
     lines: list[Line]
     bytes_per_number: float | None = None
+    added_micros: float | None = None  # to a step that is not recorded
 
 
 def main() -> None:
@@ -111,7 +112,7 @@ def main() -> None:
     blocks = [block for block in blocks if block.lines]
     if blocks:
         _print_blocks(blocks, theirs)
-    facts = [fact for block in blocks for fact in _disk_fact(block)] + facts
+    facts = [fact for block in blocks for fact in _block_facts(block)] + facts
     _print_facts(facts)
     verdicts = [line.verdict() for block in blocks for line in block.lines] + [fact.verdict() for fact in facts]
     _print_verdict(verdicts)
@@ -130,7 +131,7 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(case: TrainingCase, folder: Path, parts: list[str], quick: bool) -> Block:
-    plain, lines, per_number = case.make(), [], None
+    plain, lines, per_number, added = case.make(), [], None, None
     folder.mkdir()
     if "steps" in parts:
         cheap = measure.Effort(8.0, 5, 15) if quick else measure.Effort(50.0, 15, 80)
@@ -141,11 +142,12 @@ def _measured(case: TrainingCase, folder: Path, parts: list[str], quick: bool) -
         second, recorded = _compared(RECORDED, case, folder, case.steps, dear)
         lines = [*first, *second]
         per_number = _bytes_per_number(*recorded.values())
+        added = _added_micros(case, folder, measure.Effort(10.0, 100, 400))
     if "budget" in parts and not (quick and case.name in MINUTES):
         _say(f"{case.name}: whole runs with a budget ...")
         lines.append(_whole_runs(case, folder, rounds=1 if quick or case.name in MINUTES else 5))
     plain_ms = 1e3 * step_clock.sample(step_clock.Trained(plain.step), case.steps)[0]
-    return Block(case.name, plain_ms, lines, per_number)
+    return Block(case.name, plain_ms, lines, per_number, added)
 
 
 def _compared(
@@ -166,6 +168,17 @@ def _compared(
 def _line(case: TrainingCase, way: str, timing: step_clock.Timing) -> Line:
     cpu, wall = Ratio.of(timing.cpu, way), Ratio.of(timing.wall, way)
     return Line(way, cpu, wall, AT_MOST.get(way, {}).get(case.name))
+
+
+def _added_micros(case: TrainingCase, folder: Path, effort: measure.Effort) -> float:
+    """What watching adds to a step that is not recorded. It touches no tensor, so a network of the same modules, but
+    with hardly any numbers, shows it without the noise of the arithmetic."""
+    tiny = replace(case, build=case.build_tiny, make_batch=case.make_tiny_batch)
+    with opened({"tiny": lambda case, folder: NotRecorded(case, folder, "tiny")}, tiny, folder) as recorded:
+        sides = {"plain": step_clock.Trained(tiny.make().step), "watched": recorded["tiny"].side()}
+        cpu = step_clock.compare(sides, 2, effort).cpu
+    # The fastest of many short samples: noise only adds, and here it is larger than what is looked for.
+    return 1e6 * (min(cpu.secs["watched"]) - min(cpu.secs["plain"]))
 
 
 def _whole_runs(case: TrainingCase, folder: Path, rounds: int) -> Line:
@@ -204,11 +217,15 @@ def _bytes_per_number(statistics: Recorded, raw: Recorded) -> float:
     return (raw.bytes_per_step() - statistics.bytes_per_step()) / numbers if numbers else float("nan")
 
 
-def _disk_fact(block: Block) -> list[recording_facts.Fact]:
-    if block.bytes_per_number is None:
+def _block_facts(block: Block) -> list[recording_facts.Fact]:
+    if block.bytes_per_number is None or block.added_micros is None:
         return []
-    what = f"bytes per raw number, {block.name}"
-    return [recording_facts.Fact(what, block.bytes_per_number, "{:.3f}", BYTES_PER_NUMBER_AT_MOST)]
+    allowed = 1e3 * block.plain_ms * (AT_MOST["not recorded"][block.name] - 1)
+    bytes_, added = f"bytes per raw number, {block.name}", f"added to a step that is not recorded, {block.name}"
+    return [
+        recording_facts.Fact(bytes_, block.bytes_per_number, "{:.3f}", BYTES_PER_NUMBER_AT_MOST),
+        recording_facts.Fact(added, block.added_micros, "{:.0f} µs", allowed),
+    ]
 
 
 def _peer(options: argparse.Namespace) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 TOKENS = 64
-WIDTH = 256
 VOCABULARY = 256  # bytes
 
 
@@ -60,13 +59,13 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """A language model over bytes, four layers."""
 
-    def __init__(self, layers: int = 4, heads: int = 4) -> None:
+    def __init__(self, width: int = 256, tokens: int = TOKENS, layers: int = 4, heads: int = 4) -> None:
         super().__init__()
-        self.embed = nn.Embedding(VOCABULARY, WIDTH)
-        self.position = nn.Parameter(0.02 * torch.randn(TOKENS, WIDTH))
-        self.blocks = nn.Sequential(*[Block(WIDTH, heads) for _ in range(layers)])
-        self.norm = nn.LayerNorm(WIDTH)
-        self.head = nn.Linear(WIDTH, VOCABULARY)
+        self.embed = nn.Embedding(VOCABULARY, width)
+        self.position = nn.Parameter(0.02 * torch.randn(tokens, width))
+        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, VOCABULARY)
 
     def forward(self, tokens: Tensor) -> Tensor:
         logits: Tensor = self.head(self.norm(self.blocks(self.embed(tokens) + self.position)))
@@ -102,6 +101,8 @@ class TrainingCase:
     name: str
     build: Callable[[], nn.Module]
     make_batch: Callable[[], tuple[Tensor, Tensor]]
+    build_tiny: Callable[[], nn.Module]  # the same modules with hardly any numbers in them
+    make_tiny_batch: Callable[[], tuple[Tensor, Tensor]]
     batch: int
     steps: int  # in a sample of recorded steps: enough for the writer's work to meet the next steps
 
@@ -111,18 +112,31 @@ class TrainingCase:
         return Training(self.build(), *self.make_batch())
 
 
+def _features(batch: int, width: int) -> tuple[Tensor, Tensor]:
+    return torch.randn(batch, width), torch.randint(0, 10, (batch,))
+
+
+def _texts(batch: int, tokens: int) -> tuple[Tensor, Tensor]:
+    texts = torch.randint(0, VOCABULARY, (batch, tokens + 1))
+    return texts[:, :-1], texts[:, 1:]
+
+
 CASES = (
     TrainingCase(
         "MLP",
         Classifier,
-        lambda: (torch.randn(128, 512), torch.randint(0, 10, (128,))),
+        lambda: _features(128, 512),
+        lambda: Classifier(width=8),
+        lambda: _features(1, 8),
         batch=128,
         steps=10,
     ),
     TrainingCase(
         "transformer",
         Transformer,
-        lambda: (torch.randint(0, VOCABULARY, (16, TOKENS)), torch.randint(0, VOCABULARY, (16, TOKENS))),
+        lambda: _texts(16, TOKENS),
+        lambda: Transformer(width=8, tokens=2),
+        lambda: _texts(1, 2),
         batch=16,
         steps=3,
     ),

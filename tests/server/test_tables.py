@@ -104,11 +104,17 @@ def test_heat_is_every_tensor_over_all_steps(client: TestClient, recording: Reco
     seen = 0
     for row in rows:
         for ordinal, value in enumerate(row["values"]):
-            same = [r for r in table_of_step[ordinal] if all(r[name] == row[name] for name in ("node", "role", "pass", "of"))]
+            same = [
+                r
+                for r in table_of_step[ordinal]
+                if all(r[name] == row[name] for name in ("node", "role", "pass", "of"))
+            ]
             if not np.isnan(value):
                 assert same[0]["std"] == pytest.approx(value, rel=1e-6)
                 seen += 1
-    assert seen == sum(r["of"] in ({of, "parameter"} if of == "value" else {of}) for rows in table_of_step for r in rows)
+    assert seen == sum(
+        r["of"] in ({of, "parameter"} if of == "value" else {of}) for rows in table_of_step for r in rows
+    )
 
 
 def test_heat_of_one_pass(client: TestClient) -> None:
@@ -164,7 +170,9 @@ def test_raw_values_of_all_kinds_travel_as_floats(
 ) -> None:
     writer = TrialWriter.create(tmp_path, "odd")
     key = writer.key_id(Key("x", dtype=str(array.dtype), shape=array.shape, batch_dim=0))
-    writer.write_step(step_record(writer, 0, keys=np.array([key] * 3), raw=[RawValues(key, array, [0, 1][: len(array)])]))
+    writer.write_step(
+        step_record(writer, 0, keys=np.array([key] * 3), raw=[RawValues(key, array, [0, 1][: len(array)])])
+    )
     writer.close()
     answer = serve(tmp_path).get("/api/trials/odd/tensor", params={"node": "x", "step": 0})
     assert answer.status_code == 200, answer.text

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from endoscope.errors import NewerFormat, NotARecording
+from endoscope.server import wire
 from endoscope.server.library import Library
 from endoscope.store.sealed import seal
 from endoscope.store.writer import TrialWriter
@@ -76,10 +77,25 @@ def test_a_hash_that_is_a_path_leads_nowhere(tmp_path: Path, serve: Serve) -> No
     assert answer.status_code == 404 and "nodes" not in answer.text
 
 
-def test_notes_gaps_and_modules(client: TestClient) -> None:
+def test_notes_and_gaps(client: TestClient) -> None:
     assert client.get("/api/trials/first/notes").json() == [{"step": 0, "time": 5.0, "text": "begin"}]
     assert client.get("/api/trials/first/gaps").json()[0]["reason"] == "sparse"
-    assert client.get("/api/trials/first/modules").json() == {"encoder": {"type": "Linear", "parameters": 9}}
+    assert client.get("/api/trials/second/modules").json() == {"modules": []}
+
+
+def test_modules(tmp_path: Path, serve: Serve) -> None:
+    from torch import nn
+
+    import endoscope
+
+    with endoscope.Run(tmp_path, trial="one") as run:
+        run.watch(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
+    found = serve(tmp_path).get("/api/trials/one/modules").json()["modules"]
+    assert all(set(module) == set(wire.Module.__annotations__) for module in found)
+    assert [(module["address"], module["type"], module["parameters"]) for module in found] == [
+        ("", "Sequential", 9), ("0", "Linear", 9), ("1", "ReLU", 0)
+    ]  # fmt: skip
+    assert set(found[1]["own"][0]) == set(wire.ModuleParameter.__annotations__)
 
 
 def test_json_has_no_nan(tmp_path: Path, serve: Serve) -> None:

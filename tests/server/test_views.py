@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import zlib
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+import endoscope
 from endoscope.errors import BadArgument
 from endoscope.server import figures
 from endoscope.server.views import Views
@@ -88,8 +90,6 @@ def test_a_view_gets_the_selection_and_the_recording(client: TestClient, runs: P
     assert (found["kind"], found["text"]) == ("text", "seen layer.0 3 second [1]")
     assert run(client, "text", extra=0)["text"].split()[3] == "second"  # the newest trial
     chosen = {"trials": ["first"], "node": "encoder", "step": 2, "type": "rare", "of": "gradient:aux"}
-    import endoscope
-
     expected = endoscope.open(runs / "first").statistics("encoder", 2, type="rare", of="gradient:aux")["std"]
     assert float(run(client, "spread", **chosen)["text"]) == expected
 
@@ -142,7 +142,7 @@ def test_without_views(runs: Path, serve: Serve) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="There is no file .*nix.py with views"):
+    with pytest.raises(BadArgument, match=r"There is no file .*nix\.py with views"):
         Views(tmp_path / "nix.py")
 
 
@@ -193,8 +193,6 @@ def test_pixels_become_a_png_with_the_same_numbers(shape: tuple[int, ...]) -> No
     rows = np.frombuffer(zlib.decompress(data[start : start + length]), np.uint8).reshape(shape[0], -1)
     assert np.array_equal(rows[:, 1:], pixels.reshape(shape[0], -1))
     image = pytest.importorskip("PIL.Image")
-    import io
-
     opened = image.open(io.BytesIO(data))
     assert np.array_equal(np.asarray(opened).reshape(shape), pixels)
     assert figures.convert(opened).image.startswith("data:image/png")

@@ -1,6 +1,7 @@
 """Tensors of every kind are measured or named as gaps; nothing raises."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -63,6 +64,11 @@ def inference() -> torch.Tensor:
         return torch.tensor([1.0, 2.0])
 
 
+def without_memory(tensor: torch.Tensor) -> torch.Tensor:
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
 @pytest.mark.parametrize("kind", MEASURED)
 @pytest.mark.parametrize("batch_dim", [None, 0, 5, -7])
 def test_measured(kind: str, batch_dim: int | None) -> None:
@@ -83,6 +89,8 @@ GAPS = {
         2**29,
         "sparse and would have 536870912 elements",
     ),
+    "memory given back": (lambda: without_memory(torch.ones(4)), 4, "memory was given back"),
+    "memory of a view given back": (lambda: without_memory(torch.ones(9)[3:]), 6, "memory was given back"),
     "packed floats": (lambda: torch.zeros(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2), 4, "could not read"),
 }
 
@@ -141,3 +149,41 @@ def test_a_gradient_that_is_an_expanded_scalar() -> None:
     measured = measure([Request(seen[0], 0)])
     assert measured.whole["mean"] == measured.whole["max"] == pytest.approx(1 / 3500)
     assert measured.whole["std"] == 0 and set(measured.units["std"].tolist()) == {0.0}
+
+
+def test_a_processor_that_takes_subnormal_numbers_for_zeros() -> None:
+    numbers = torch.tensor([1e-39, -1e-40, 1e-45, 0.0, 1.0]).repeat(50)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        flushed = measure([Request(numbers, None)], threads=1)
+    finally:
+        torch.set_flush_denormal(False)
+    assert flushed.whole["zeros"] == 200 and sum(compare.histogram_of(flushed, 0)) == 250
+    after = measure([Request(numbers, None)])  # nothing was left behind
+    assert after.whole["zeros"] == 50
+    assert compare.histogram_of(after, 0) == twin.histogram(numbers.tolist())
+
+
+def test_a_tensor_that_is_written_while_it_is_measured() -> None:
+    """The numbers are then anybody's guess, but it does no harm, and the next tensor is right."""
+    tensor, stop = torch.randn(300, 3000), threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            tensor.normal_()
+            tensor.fill_(math.nan)
+            tensor.zero_()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(30):
+            measure([Request(tensor, 0), Request(tensor[:4, :900], None)], threads=1)
+    finally:
+        stop.set()
+        writer.join()
+    for _ in range(2):
+        tensor.fill_(1.0)
+        measured = measure([Request(tensor, 0)], threads=1)
+    assert compare.histogram_of(measured, 0)[193] == measured.hist_values.sum() == tensor.numel()

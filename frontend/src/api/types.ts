@@ -186,6 +186,36 @@ export interface Gap {
   readonly time: number;
 }
 
+/** A parameter that belongs to a module itself. */
+export interface ModuleParameter {
+  /** Of its node */
+  readonly name: string;
+  /** Null: not known before the first use */
+  readonly shape: readonly number[] | null;
+  readonly dtype: string;
+  readonly trainable: boolean;
+}
+
+/** One module of what was watched. */
+export interface Module {
+  /** Empty for the whole model */
+  readonly address: string;
+  /** Its class */
+  readonly type: string;
+  /** Addresses */
+  readonly children: readonly string[];
+  /** Numbers in it, all modules inside included */
+  readonly parameters: number;
+  readonly trainable: number;
+  readonly own: readonly ModuleParameter[];
+  readonly settings: string;
+}
+
+/** The tree of modules; empty if nothing was watched. */
+export interface Modules {
+  readonly modules: readonly Module[];
+}
+
 /** How the user arranged the graph; kept in page.json in the folder of the trial. */
 export interface Layout {
   readonly version: number;
@@ -253,7 +283,7 @@ export interface ViewResult {
 
 /** What a custom view is told about the page, in the address as JSON; more fields are handed on as they are. */
 export interface ViewSelection {
-  readonly pass: number;
+  readonly pass: number | null;
   readonly trials: readonly string[];
   readonly type: string | null;
   readonly step: number | null;

@@ -18,7 +18,7 @@ export interface Rows {
   readonly rightMargin: number;
 }
 
-const WIDE_ENOUGH = 1150; // below that a single row is readable on a laptop
+const WIDE_ENOUGH = 800; // below that a single row is readable on a laptop
 const STAGE_ASPECT = 1.5; // width to height of what a picture is usually fitted into
 const WORTH_A_ROW = 0.87; // a break costs a long edge, so it must make everything noticeably larger
 const BETWEEN_ROWS = 42;

@@ -29,15 +29,19 @@ function plain(size: number, digits: number): string {
 export function exactNumber(value: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
-  return Object.is(value, -0) ? "-0" : String(value);
+  return Object.is(value, -0) ? "-0" : withoutZeros(value);
 }
+
+/** 1.2e-6 instead of 0.0000012: zeros have to be counted. */
+const withoutZeros = (value: number): string =>
+  value !== 0 && Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
 
 /** The shortest text that gives back the same 32-bit float: 0.1 is not 0.10000000149011612. */
 export function exactFloat32(value: number): string {
   if (!Number.isFinite(value) || value === 0) return exactNumber(value);
   for (let digits = 1; digits <= 9; digits++) {
     const text = value.toPrecision(digits);
-    if (Math.fround(Number(text)) === value) return String(Number(text));
+    if (Math.fround(Number(text)) === value) return withoutZeros(Number(text));
   }
   return exactNumber(value);
 }

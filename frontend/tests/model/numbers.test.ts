@@ -12,6 +12,7 @@ test.each([
 
 test("exact numbers come back as they were", () => {
   for (const value of [0.1, -1 / 3, 1e-300, 123456789.123]) expect(Number(exactNumber(value))).toBe(value);
+  expect([exactNumber(1.25e-6), exactFloat32(Math.fround(-1.25e-6))]).toEqual(["1.25e-6", "-1.25e-6"]);
   expect([exactNumber(NaN), exactNumber(-Infinity), exactNumber(-0)]).toEqual(["nan", "-inf", "-0"]);
 });
 

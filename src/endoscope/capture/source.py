@@ -11,7 +11,8 @@ import torch
 from endoscope.schema.ops import SourceLine
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_OURS = tuple(os.path.join(os.path.dirname(os.path.dirname(__file__)), part) + os.sep for part in ("capture", "replay", "recording"))
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("capture", "replay", "recording"))
 
 
 class _InnerFiles(dict[str, bool]):

@@ -163,7 +163,11 @@ def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
 
     def find(steps: Steps) -> Matrix:
         columns = recording._reader.columns("stats")
-        rows, found = columns.numbers("key", keys.tolist()), columns.numbers(statistic, keys.tolist())
+        release(recording)  # each of these touches every step; together they would fill the memory
+        rows = columns.numbers("key", keys.tolist())
+        release(recording)
+        found = columns.numbers(statistic, keys.tolist())
+        release(recording)
         ordinals = np.array([step.ordinal for step in steps.list], np.int64)
         # Both are looked up in tables: a binary search for each of a million numbers takes ten times as long.
         place = np.full(max(len(steps.numbers), int(found.ordinals.max(initial=-1)) + 1), -1, np.int64)

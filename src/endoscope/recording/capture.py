@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.records import slots_of
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.hearing import Held, Listener, StepRecorder
 from endoscope.recording.inventory import Inventory
@@ -105,7 +106,7 @@ class Capture:
         inventory.refresh()
         self.watches = watches
         self.thread = threading.get_ident()
-        self.gradients = LossGradients()
+        self.gradients = LossGradients(failed=failed)
         self.selection = selection
         self.recorder = StepRecorder(names(watches), inventory.calls, self.gradients, selection.may_match_type, failed)
         self.listener = Listener(self.recorder)
@@ -128,6 +129,7 @@ class Capture:
 
     def let_go(self) -> None:
         """Drop every reference to the user's tensors."""
+        self.listener.close()  # once more, should the end have failed
         self.gradients.let_go()
         self.recorder.kept.clear()
         self.recorder.close()
@@ -203,11 +205,8 @@ class Capture:
             source = place_of(recorder, slot) if slot >= 0 else ""
             items.append(Item(node, role, number, kind, slot, module, source, batch_dim))
 
-        for number, source in recorder.sources.items():
-            slot = recorder.nodes[number][5]
-            if source.kind is Kind.INPUT and not source.name:
-                # It appeared outside of all models: what their results are compared with.
-                add("target", "", "target", slot, "", None)
+        for slot, kind in self._from_outside():
+            add(self._free("data" if kind == "input" else "target"), "", kind, slot, "", None)
         for position, (name, _) in enumerate(self.parameters.named):
             add(name, "", "parameter", -1 - position, name.rpartition(".")[0], -1)
         for name, _ in self.parameters.buffers:
@@ -216,6 +215,21 @@ class Capture:
             node, kind, module = self._computed_name(held)
             add(node, held.role, kind, held.slot, module, held.batch_dim)
         return self.selection.choose(self, items)
+
+    def _from_outside(self) -> list[tuple[int, str]]:
+        """Slots of tensors that appeared outside of all models, without a name: data that leads into a model, or what
+        results are compared with."""
+        recorder = self.recorder
+        waiting = [slot for call in recorder.calls.entries if call.root for slot in call.entered]
+        has_models, above = bool(waiting), set[int]()
+        while waiting:
+            slot = waiting.pop()
+            if slot not in above:
+                above.add(slot)
+                waiting += [s for read in recorder.nodes[recorder.slot_node[slot]][4] for s in slots_of(read)]
+        named = {held.slot for held in recorder.holder.entries if held.call < 0 or held.kind == "input"}
+        slots = [recorder.nodes[n][5] for n, s in recorder.sources.items() if s.kind is Kind.INPUT and not s.name]
+        return [(s, "target" if has_models and s not in above else "input") for s in slots if s not in named]
 
     def not_held(self) -> list[GapRecord]:
         reason = "it exists only inside of torch.func: vmap, grad and the like"

@@ -81,7 +81,12 @@ class Finisher:
         keys = [writer.key_id(key) for key in package.keys]
         record.keys = np.array(keys, dtype=np.int32)
         record.raw = [RawValues(keys[row], array, samples) for row, array, samples in package.raw]
-        writer.write_step(record)
+        try:
+            writer.write_step(record)
+        except Exception as error:  # what is small is kept until there is room again
+            writer.write_metrics(record.number, record.type, record.time, record.metrics)
+            writer.write_gap(record.number, record.time, GapRecord("", "", f"the step was not written: {error}"))
+            raise
 
     def metrics(self, number: int, type_: str, metrics: Mapping[str, Any]) -> None:
         numbers, now = _numbers(metrics), time.time()

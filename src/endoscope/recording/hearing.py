@@ -238,10 +238,13 @@ class StepRecorder(Recorder):
                 self.give_up("the result of a module", error)
 
     def leave(self, call: int) -> None:
-        if call >= 0:
-            super().leave(call)
-        elif call == _RESTING:
+        if call == _RESTING:
             self.resting = False
+        elif call >= 0 and not self.deaf:
+            try:
+                super().leave(call)
+            except Exception as error:
+                self.give_up("the end of a module call", error)
 
     def give_up(self, where: str, error: BaseException) -> None:
         self.deaf = True

@@ -19,7 +19,7 @@ a block that names it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,11 +29,17 @@ from torch import Tensor
 from endoscope.capture.regions import storage_key, version_of
 
 
+def _pass_on(where: str, error: BaseException) -> None:
+    raise error
+
+
 class LossGradients:
     """(slot or parameter, loss) -> what arrived there in this step. Parameters have negative slots."""
 
-    def __init__(self, default: str = "loss") -> None:
+    def __init__(self, default: str = "loss", failed: Callable[[str, BaseException], None] | None = None) -> None:
         self.default = default
+        self._failed = failed or _pass_on
+        self._broken = False
         self.current: str | None = None  # the block `step.gradients(name)` around us
         self._running: str | None = None  # the loss whose `backward()` was heard and is running
         self.found: dict[tuple[int, str], list[Tensor]] = {}
@@ -73,14 +79,26 @@ class LossGradients:
             return
         with torch._C.DisableTorchFunction():
             try:
-                self._handles.append(tensor.register_hook(partial(self._store, slot)))
+                self._handles.append(tensor.register_hook(partial(self._heard, self._store, slot)))
             except RuntimeError:  # autograd has given it up: a view whose base was overwritten
                 return
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         if parameter.requires_grad:
-            self._handles.append(parameter.register_hook(partial(self._arrives, slot, parameter)))
-            self._handles.append(parameter.register_post_accumulate_grad_hook(partial(self._arrived, slot)))
+            self._handles.append(parameter.register_hook(partial(self._heard, self._arrives, slot, parameter)))
+            arrived = partial(self._heard, self._arrived, slot)
+            self._handles.append(parameter.register_post_accumulate_grad_hook(arrived))
+
+    def _heard(self, what: Callable[..., None], *args: Any) -> None:
+        """A failure of ours must not end the backward pass. Sums that may lack a part are not kept."""
+        if not self._broken:
+            try:
+                what(*args)
+            except Exception as error:
+                self._broken = True
+                self.let_go_of_gradients()
+                self.losses.clear()
+                self._failed("gradients", error)
 
     def _store(self, slot: int, gradient: Tensor) -> None:
         if self._handed_over and self.current is None:
@@ -186,6 +204,9 @@ class LossGradients:
 
     def let_go(self) -> None:
         self.stop()
+        self.let_go_of_gradients()
+
+    def let_go_of_gradients(self) -> None:
         self._borrowed.clear()
         self._expected.clear()
         self.found.clear()

@@ -61,7 +61,9 @@ def measure_step(capture: Capture, items: list[Item], samples: Sequence[int], ke
         if updates:
             measured = joined(measured, _measure(updates, raw, len(rows)))
             rows += updates
-        left_out = capture.not_held() + [GapRecord(rows[n].item.node, rows[n].of, f"raw values: {why}") for n, why in raw.left_out]
+        left_out = capture.not_held() + [
+            GapRecord(rows[n].item.node, rows[n].of, f"raw values: {why}") for n, why in raw.left_out
+        ]
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         return Package(
             keys=[_key(row) for row in rows], measured=measured, raw=raw.found, raw_bytes=raw.bytes,
@@ -201,7 +203,7 @@ def _without_gradient(capture: Capture) -> list[str]:
     gradients = capture.gradients
     if not gradients.losses:
         return []
-    reached = {slot for slot, _ in gradients.found}
+    reached = {slot for slot, _ in gradients.found} | set(gradients.lost)
     named = enumerate(capture.parameters.named)
     return [name for position, (name, p) in named if p.requires_grad and -1 - position not in reached]
 

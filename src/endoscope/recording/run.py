@@ -10,6 +10,7 @@ A step that is not captured touches nothing but a few counters.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
 import time
@@ -70,6 +71,7 @@ class Run:
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
+        self._last_type = ""
         self._trainer: int | None = None  # the thread in which optimizers step
         self._in_update = False
         self._passed_over = False  # a forward pass that could have been meant as training began no step
@@ -79,7 +81,8 @@ class Run:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self.closed = False
-        atexit.register(_close_quietly, weakref.ref(self))
+        self._at_exit = functools.partial(_close_quietly, weakref.ref(self))
+        atexit.register(self._at_exit)
 
     @property
     def path(self) -> str:
@@ -102,8 +105,7 @@ class Run:
         batch_dim: int | None = 0,
     ) -> torch.nn.Module:
         """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`."""
-        if self.closed:
-            raise BadArgument("This run is closed. Make a new endoscope.Run and watch the model with that.")
+        self._require_open()
         if any(watch.outer is model for watch in self._watches):
             raise BadArgument("This model is being watched already; one call of run.watch(model) is enough.")
         watch = make_watch(model, optimizer, what, name, batch_dim, [w.name for w in self._watches])
@@ -122,14 +124,16 @@ class Run:
     def metric(self, name: str, value: Any) -> None:
         """A number of the current step, or of the step that has just ended."""
         with self.shield(f"metric {name!r}"):
+            self._require_open()
             if self._open is not None:
                 self._open.metrics[str(name)] = plain_number(value)
             else:
-                self._finisher.metrics(max(self._last, 0), "", {str(name): plain_number(value)})
+                self._finisher.metrics(max(self._last, 0), self._last_type, {str(name): plain_number(value)})
 
     def note(self, text: str) -> None:
         """A line of text at the current step."""
         with self.shield("note"):
+            self._require_open()
             number = self._open.number if self._open is not None else self._last
             now, line = time.time(), str(text)
             self._worker.put(lambda: self._writer.write_note(number, now, line), len(line))
@@ -137,7 +141,12 @@ class Run:
     def config(self, **settings: Any) -> None:
         """Add to the configuration of the trial."""
         with self.shield("config"):
+            self._require_open()
             self._worker.put(lambda: self._writer.update_config(settings))
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise BadArgument("This run is closed, so nothing is recorded any more. Make a new endoscope.Run.")
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything recorded so far is written."""
@@ -161,7 +170,7 @@ class Run:
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
         self._worker.put(self._writer.close)
         self._worker.stop()
-        atexit.unregister(self.close)
+        atexit.unregister(self._at_exit)
 
     def __enter__(self) -> Run:
         return self
@@ -198,14 +207,14 @@ class Run:
         started = time.perf_counter()
         self._open = step
         self._next = step.number + 1
-        if self.closed:
+        if self.closed or os.getpid() != self._pid:
             return
         if not self._schedule.begin(step.number, step.type).capture:
             return
         if not self._has_room(step):
             self._schedule.could_not_capture()
             return
-        capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.report)
+        capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.failed)
         try:
             capture.begin()
         except BaseException:
@@ -236,6 +245,7 @@ class Run:
                 metrics=step.metrics,
                 nonfinite=False if capture is None else capture.nonfinite,
             )
+            self._last_type = decision.type
             kept = capture is not None and decision.keep
             if capture is not None and decision.keep:
                 self._finisher.record(step, capture, decision, started)

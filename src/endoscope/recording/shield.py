@@ -26,6 +26,12 @@ class Shield:
     def __call__(self, where: str) -> _Guard:
         return _Guard(self, where)
 
+    def failed(self, where: str, error: BaseException) -> None:
+        """For failures that were caught already: raise them again if the run is strict."""
+        if self.strict:
+            raise error
+        self.report(where, error)
+
     def report(self, where: str, error: BaseException) -> None:
         reason = str(error) if isinstance(error, EndoscopeError) else f"{type(error).__name__}: {error}"
         try:

@@ -3,8 +3,8 @@
     training thread ─► put(job) ─► queue, bounded in bytes ─► writer thread ─► store
 
 Training never waits for the disk. When the queue is full, `has_room` says so and the caller thins. The one exception is
-a pause of a few milliseconds when the writer is behind: on a busy interpreter it might otherwise never be scheduled,
-and a kill would cost more than the last step.
+a short pause when the writer is behind: on a busy interpreter it might otherwise never be scheduled, and a kill would
+cost more than the last step. A disk that needs longer is not waited for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 MOST_BYTES = 256 * 2**20
 MOST_JOBS = 512
-CATCH_UP_SECS = 0.002
+CATCH_UP_SECS = 0.1  # for a disk that is busy for a moment
+CATCH_UP_AT_MOST_SECS = 0.002  # for one that was seen to be slower than that
 
 
 class Worker:
@@ -30,6 +31,7 @@ class Worker:
         self._changed = threading.Condition()
         self._bytes = 0
         self._busy = False
+        self._is_slow = False
         self._stopping = False
         self.seconds = 0.0  # processor time of the thread
         self._thread = threading.Thread(target=self._work, name=f"endoscope-{name}", daemon=True)
@@ -39,6 +41,9 @@ class Worker:
         return self._bytes < MOST_BYTES and len(self._jobs) < MOST_JOBS
 
     def put(self, job: Callable[[], None], size: int = 0) -> None:
+        """Nothing happens where the thread is not: after the end, and in a forked process, whose lock may be held."""
+        if not self._thread.is_alive():
+            return
         with self._changed:
             self._jobs.append((job, size))
             self._bytes += size
@@ -46,15 +51,18 @@ class Worker:
 
     def let_catch_up(self) -> None:
         """Wait a moment, at most, until no more than the newest job is unwritten."""
-        if len(self._jobs) <= 1:
-            return
-        end = time.perf_counter() + CATCH_UP_SECS
-        with self._changed:
-            while len(self._jobs) > 1 and (left := end - time.perf_counter()) > 0:
-                self._changed.wait(left)
+        if len(self._jobs) > 1:
+            with self._changed:
+                self._is_slow = not self._changed.wait_for(
+                    lambda: len(self._jobs) <= 1, CATCH_UP_AT_MOST_SECS if self._is_slow else CATCH_UP_SECS
+                )
+        else:
+            self._is_slow = False
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything is written."""
+        if not self._thread.is_alive():
+            return not self._jobs
         with self._changed:
             return self._changed.wait_for(lambda: not self._jobs and not self._busy, timeout)
 

@@ -63,6 +63,9 @@ class _Page(StaticFiles):
         super().__init__(directory=folder, html=True, check_dir=False)
         self._folder = folder
 
+    async def check_config(self) -> None:
+        """A folder that is not there is no mistake: `get_response` says what to do."""
+
     async def get_response(self, path: str, scope: Scope) -> Response:
         if path == "." and not (self._folder / "index.html").is_file():
             return PlainTextResponse(_NOT_BUILT, 503)

@@ -130,7 +130,7 @@ def gaps(request: Request) -> Response:
 
 
 def modules(request: Request) -> Response:
-    return as_json(asked.trial_of(request).modules)
+    return as_json(wire.Modules(modules=asked.trial_of(request).modules.get("modules", [])))
 
 
 ROUTES = [

@@ -131,6 +131,33 @@ class Gap(TypedDict):
     time: float
 
 
+class ModuleParameter(TypedDict):
+    """A parameter that belongs to a module itself."""
+
+    name: str  # of its node
+    shape: list[int] | None  # null: not known before the first use
+    dtype: str
+    trainable: bool
+
+
+class Module(TypedDict):
+    """One module of what was watched."""
+
+    address: str  # empty for the whole model
+    type: str  # its class
+    children: list[str]  # addresses
+    parameters: int  # numbers in it, all modules inside included
+    trainable: int
+    own: list[ModuleParameter]
+    settings: str
+
+
+class Modules(TypedDict):
+    """The tree of modules; empty if nothing was watched."""
+
+    modules: list[Module]
+
+
 class Layout(TypedDict):
     """How the user arranged the graph; kept in page.json in the folder of the trial."""
 

@@ -72,6 +72,8 @@ def locate(tensor: torch.Tensor) -> int | None:
     ):
         return None
     address: int = address_of(tensor)
+    if tensor.storage_offset() and not tensor.untyped_storage().nbytes():
+        return None  # its memory was given back
     return address if address or not tensor.numel() else None
 
 
@@ -84,6 +86,8 @@ def as_plain(tensor: torch.Tensor) -> torch.Tensor:
         raise NotMeasurable("it is a nested tensor, whose samples have different shapes")
     if tensor.numel() > MOST_ELEMENTS:
         raise NotMeasurable(f"it has {tensor.numel()} elements, more than {MOST_ELEMENTS} are not counted")
+    if tensor.layout is torch.strided and tensor.numel() and _is_gone(tensor):
+        raise NotMeasurable("its memory was given back, as sharded training does with parameters not in use")
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.layout is not torch.strided:
@@ -95,6 +99,14 @@ def as_plain(tensor: torch.Tensor) -> torch.Tensor:
     if element_of(tensor.dtype) is None:
         tensor = tensor.to(torch.float32)
     return tensor
+
+
+def _is_gone(tensor: torch.Tensor) -> bool:
+    """Is there less memory than the tensor needs?"""
+    last = tensor.storage_offset() + sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return not tensor._is_zerotensor() and tensor.untyped_storage().nbytes() < (last + 1) * tensor.element_size()
 
 
 def _unwrapped(tensor: torch.Tensor) -> torch.Tensor:

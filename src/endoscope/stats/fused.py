@@ -1,6 +1,7 @@
 """Statistics with plain torch calls: for other devices, and where there are no compiled kernels.
 
-add ─► tensors of the same kind together ─► reductions, distribution: small answers, on the device
+add ─► tensors of the same kind together
+start ─► reductions, distribution: small answers, on the device
 collect ─► one copy per device ─► formulas, on the host ─► Answers
 
 Tensors of the same shape are measured side by side, because on such devices a call costs more than what it does.
@@ -52,6 +53,8 @@ class Fused:
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
         self._groups: dict[_Kind, list[tuple[int, Tensor]]] = {}
+        self._pending: dict[torch.device, list[_Pending]] = {}
+        self._gaps: list[tuple[int, str]] = []
 
     def add(self, number: int, tensor: Tensor, batch: int | None, samples: int, units: int) -> None:
         """Ask for a tensor to be measured."""
@@ -63,24 +66,28 @@ class Fused:
             start = self._answers.sample_starts[number]
             self._answers.samples[SAMPLE.index("zeros") :, start : start + samples] = 0
 
-    def collect(self) -> list[tuple[int, str]]:
-        """Measure everything, wait for it and write the answers; returns the gaps."""
-        gaps: list[tuple[int, str]] = []
-        pending: dict[torch.device, list[_Pending]] = {}
+    def start(self) -> None:
+        """Put all work into the queues of the devices; they may still be busy when this returns."""
         with torch.no_grad():
             for kind, members in self._groups.items():
                 at_once = distribution.most_together(_measured_in(kind), math.prod(kind.shape))
-                for start in range(0, len(members), at_once):
-                    chosen = members[start : start + at_once]
-                    try:
-                        pending.setdefault(kind.device, []).append(_start(kind, chosen))
-                    except Exception as problem:  # whatever a device cannot do must not stop a training run
-                        reason = f"torch could not measure it: {type(problem).__name__}: {problem}"
-                        gaps += [(number, reason) for number, _ in chosen]
-            for groups in pending.values():
-                with np.errstate(invalid="ignore", over="ignore"):
-                    self._finish(groups)
-        return gaps
+                for first in range(0, len(members), at_once):
+                    self._start(kind, members[first : first + at_once])
+        self._groups.clear()
+
+    def _start(self, kind: _Kind, members: list[tuple[int, Tensor]]) -> None:
+        try:
+            self._pending.setdefault(kind.device, []).append(_reduced(kind, members))
+        except Exception as problem:  # whatever a device cannot do must not stop a training run
+            reason = f"torch could not measure it: {type(problem).__name__}: {problem}"
+            self._gaps += [(number, reason) for number, _ in members]
+
+    def collect(self) -> list[tuple[int, str]]:
+        """Wait for all devices and write the answers; returns the gaps."""
+        for groups in self._pending.values():
+            with torch.no_grad(), np.errstate(invalid="ignore", over="ignore"):
+                self._finish(groups)
+        return self._gaps
 
     def _finish(self, groups: list[_Pending]) -> None:
         """One copy for all groups of a device."""
@@ -97,7 +104,7 @@ def _measured_in(kind: _Kind) -> torch.dtype:
     return reductions.real(torch.empty(0, dtype=kind.dtype), reductions.precision_of(kind.device)).dtype
 
 
-def _start(kind: _Kind, members: list[tuple[int, Tensor]]) -> _Pending:
+def _reduced(kind: _Kind, members: list[tuple[int, Tensor]]) -> _Pending:
     """Put everything that touches all numbers into the device's queue."""
     tensors = torch.stack([tensor for _, tensor in members])
     wide = reductions.precision_of(kind.device)

@@ -80,5 +80,5 @@ SCRATCH = {
     UNIT_LARGEST: ("float32", MOST_COLUMNS),
     UNIT_MISSING: ("float64", MOST_COLUMNS),
     STATE: ("float64", 64),
-    CANDIDATES: ("float64", EXACT_UP_TO),
+    CANDIDATES: ("float64", 2 * EXACT_UP_TO),  # twice: numbers that are written meanwhile may be looked for behind
 }

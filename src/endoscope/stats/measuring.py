@@ -69,14 +69,11 @@ class _Measurement:
             [reading and reading.how for reading in readings],
             [reading.samples if reading else 0 for reading in readings],
         )
-        fused = Fused(answers)
-        for number, tensor, samples in self.elsewhere:
-            batch = geometry.batch_axis(tensor.shape, self.requests[number].batch_dim)
-            units = answers.unit_starts[number + 1] - answers.unit_starts[number]
-            fused.add(number, tensor, batch, samples, units)
+        fused = self._start_elsewhere(answers) if self.elsewhere else None
         if self.kernels:
-            self.plan.run(self.kernels, answers, threads)
-        self.gaps += fused.collect()
+            self.plan.run(self.kernels, answers, threads, (self.requests, self.kept))
+        if fused:
+            self.gaps += fused.collect()
         for number, _ in self.gaps:
             answers.counts[0, number] = _count(self.requests[number].tensor)
         return answers.measured(sorted(self.gaps), self.notes)
@@ -109,6 +106,16 @@ class _Measurement:
         self.samples += reading.samples
         self.units += reading.how.units
         return reading
+
+    def _start_elsewhere(self, answers: Answers) -> Fused:
+        """Ask other devices first: they work while the kernels do."""
+        fused = Fused(answers)
+        for number, tensor, samples in self.elsewhere:
+            batch = geometry.batch_axis(tensor.shape, self.requests[number].batch_dim)
+            units = answers.unit_starts[number + 1] - answers.unit_starts[number]
+            fused.add(number, tensor, batch, samples, units)
+        fused.start()
+        return fused
 
     def _plain(self, tensor: Tensor) -> Tensor:
         with torch.no_grad():

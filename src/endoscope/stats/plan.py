@@ -65,30 +65,34 @@ class Plan:
         self._loads.append(reading.load)
         self._count += 1
 
-    def run(self, kernels: Kernels, answers: Answers, threads: int) -> None:
-        """Measure everything."""
+    def run(self, kernels: Kernels, answers: Answers, threads: int, tensors: object) -> None:
+        """Measure everything.
+
+        A second thread holds on to the tensors, this plan and the answers: it knows only their addresses, and may
+        outlive this call when an interrupt ends it.
+        """
         if not self._rows:
             return
         job = self._job(answers)
-        shares = self._shares() if threads > 1 else [self._rows]
-        helpers = [threading.Thread(target=_work, args=(kernels, job, share)) for share in shares[1:]]
-        for helper in helpers:
-            helper.start()
-        _work(kernels, job, shares[0])
-        for helper in helpers:
+        first, second = self._shares() if threads > 1 else (self._rows, [])
+        helper = _started(kernels, job, second, (tensors, self, answers)) if second else None
+        _work(kernels, job, first)
+        if helper:
             helper.join()
+        else:
+            _work(kernels, job, second)
 
-    def _shares(self) -> list[list[int]]:
-        """The requests in two lists of about the same load, or in one if there is little to do."""
+    def _shares(self) -> tuple[list[int], list[int]]:
+        """The requests in two lists of about the same load; the second is empty if there is little to do."""
         if sum(self._loads) < WORTH_A_THREAD:
-            return [self._rows]
-        shares: list[list[int]] = [[], []]
+            return self._rows, []
+        shares: tuple[list[int], list[int]] = ([], [])
         totals = [0, 0]
         for load, row in sorted(zip(self._loads, self._rows, strict=True), reverse=True):
             lighter = totals[0] > totals[1]
             shares[lighter].append(row)
             totals[lighter] += load
-        return [share for share in shares if share]
+        return shares
 
     def _job(self, answers: Answers) -> list[int]:
         """The fields of a job, up to the scratch memory that each thread has for itself."""
@@ -107,7 +111,19 @@ class Plan:
         ]
 
 
-def _work(kernels: Kernels, job: list[int], rows: list[int]) -> None:
+def _started(kernels: Kernels, job: list[int], rows: list[int], keep: object) -> threading.Thread | None:
+    """A thread that measures some requests; None where there can be no more threads."""
+    helper = threading.Thread(target=_work, args=(kernels, job, rows, keep), daemon=True)
+    try:
+        helper.start()
+    except RuntimeError:  # too many of them, or the interpreter is about to end
+        return None
+    return helper
+
+
+def _work(kernels: Kernels, job: list[int], rows: list[int], keep: object = None) -> None:
+    if not rows:
+        return
     scratch = _Scratch.take()
     table, order = array("q", job + scratch.addresses), array("q", rows)
     kernels.measure_all(table.buffer_info()[0], order.buffer_info()[0], len(rows))

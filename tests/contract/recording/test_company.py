@@ -66,7 +66,7 @@ def test_a_copy_is_the_model_of_the_moment(tmp_path: Any) -> None:
     optimizer = sgd(model)
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
-        (x, y), = batches(1)
+        ((x, y),) = batches(1)
         out = model(x)
         twin = copy.deepcopy(model)
         assert torch.equal(twin(x), out)
@@ -256,7 +256,7 @@ def test_a_trace_inside_of_a_recorded_step(tmp_path: Any, block: bool) -> None:
 
     model = mlp()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with strict_run(tmp_path, keep=5) as run:
         run.watch(model, optimizer)
         for _ in range(2):
@@ -279,7 +279,7 @@ def test_a_trace_inside_of_a_recorded_step(tmp_path: Any, block: bool) -> None:
 def test_a_recorded_step_inside_of_a_trace(tmp_path: Any) -> None:
     model = mlp()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
         with endoscope.tracing(model) as trace:

@@ -134,9 +134,7 @@ def broken(original: Any, after: int) -> Any:
 
 @pytest.mark.parametrize("after", [0, 7])
 @pytest.mark.parametrize("place", PLACES)
-def test_any_failure_of_ours_is_survived(
-    tmp_path: Any, monkeypatch: Any, plain: Any, place: str, after: int
-) -> None:
+def test_any_failure_of_ours_is_survived(tmp_path: Any, monkeypatch: Any, plain: Any, place: str, after: int) -> None:
     owner, name = owner_of(place)
     call, modes = nn.Module._call_impl, torch._C._len_torch_function_stack()
     monkeypatch.setattr(owner, name, broken(getattr(owner, name), after))

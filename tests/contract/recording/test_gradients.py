@@ -42,7 +42,7 @@ def two_losses(model: TwoHeads, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def test_gradients_of_several_losses_are_kept_apart_exactly(tmp_path: Any) -> None:
     model = TwoHeads()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     x.requires_grad_()
     names = [name for name, _ in model.named_parameters()]
     expected = [grads_of(loss, [*model.parameters(), x]) for loss in two_losses(model, x, y)]
@@ -70,7 +70,7 @@ def test_gradients_of_several_losses_are_kept_apart_exactly(tmp_path: Any) -> No
 def test_gradients_of_values_are_those_of_torch(tmp_path: Any) -> None:
     model = TwoHeads()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     hidden = model.trunk(x)
     a, b = model.a(hidden), model.b(hidden @ model.trunk.weight)
     expected = [grads_of(loss, [hidden, a, b]) for loss in (cross_entropy(a, y), b.square().mean())]
@@ -94,7 +94,7 @@ def test_gradients_of_values_are_those_of_torch(tmp_path: Any) -> None:
 
 def test_the_cosine_between_losses(tmp_path: Any) -> None:
     model = TwoHeads()
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     one, two = (grads_of(loss, [model.trunk.weight])[0] for loss in two_losses(model, x, y))
     expected = torch.nn.functional.cosine_similarity(one.flatten(), two.flatten(), dim=0).item()
     with strict_run(tmp_path) as run:
@@ -146,7 +146,7 @@ def test_clipping_does_not_change_what_was_recorded(tmp_path: Any) -> None:
     """The gradient is what `backward` computed; what clipping makes of it shows in the update."""
     model = mlp()
     optimizer = sgd(model, lr=1.0)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     expected = grads_of(cross_entropy(model(x), y), [model[0].weight])[0]
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
@@ -223,7 +223,7 @@ def test_a_gradient_penalty(tmp_path: Any) -> None:
     """create_graph, then a backward pass through the backward pass."""
     model = mlp(6, 8, 1)
     optimizer = sgd(model)
-    (x, _), = batches(1)
+    ((x, _),) = batches(1)
 
     def penalty() -> Tensor:
         point = x.clone().requires_grad_()
@@ -241,7 +241,7 @@ def test_a_gradient_penalty(tmp_path: Any) -> None:
 def test_backward_with_create_graph(tmp_path: Any) -> None:
     model = mlp(6, 8, 1)
     optimizer = sgd(model)
-    (x, _), = batches(1)
+    ((x, _),) = batches(1)
     expected = grads_of(model(x).square().mean(), [model[0].weight])[0]
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
@@ -259,7 +259,7 @@ def test_backward_with_create_graph(tmp_path: Any) -> None:
 
 def test_retain_graph_and_backward_twice(tmp_path: Any) -> None:
     model = mlp()
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     expected = grads_of(cross_entropy(model(x), y), [model[0].weight])[0]
     with strict_run(tmp_path) as run:
         run.watch(model, sgd(model))
@@ -275,7 +275,7 @@ def test_retain_graph_and_backward_twice(tmp_path: Any) -> None:
 
 def test_backward_of_several_tensors_at_once(tmp_path: Any) -> None:
     model = TwoHeads()
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     first, second = two_losses(model, x, y)
     expected = grads_of(first + second, [model.a.weight])[0]
     with strict_run(tmp_path) as run:
@@ -303,7 +303,9 @@ def test_updates_are_exact(tmp_path: Any) -> None:
     for step, found in enumerate(moved):
         for (name, _), (before, update) in zip(model.named_parameters(), found, strict=True):
             assert same(recording.tensor(name, step, of="update"), update)
-            assert same(recording.tensor(name, step, of="parameter"), before), "the value that the step was computed with"
+            assert same(recording.tensor(name, step, of="parameter"), before), (
+                "the value that the step was computed with"
+            )
 
 
 def test_parameters_without_a_gradient_have_an_update_of_zero_or_none(tmp_path: Any) -> None:

@@ -11,7 +11,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from tests.contract.recording.helpers import batches, edges, kinds, mlp, plain_step, recorded, sgd, simple_loop, strict_run
+from tests.contract.recording.helpers import (
+    batches,
+    edges,
+    kinds,
+    mlp,
+    plain_step,
+    recorded,
+    sgd,
+    simple_loop,
+    strict_run,
+)
 
 
 class Residual(nn.Module):
@@ -108,7 +118,9 @@ def test_the_hash_does_not_depend_on_the_process(tmp_path: Any) -> None:
     here = graph_of(tmp_path, Residual()).steps[0].graph
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path), *sys.path],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "5"},
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "5"},
     )  # fmt: skip
     assert done.stdout.strip() == here, done.stderr
 
@@ -160,6 +172,32 @@ def test_integer_and_detached_tensors_have_edges(tmp_path: Any) -> None:
     assert edges(recorded(run)) >= {("input", "embed"), ("embed", "head"), ("embed", "gate"), ("gate", "output")}
 
 
+def test_data_and_targets_are_told_apart(tmp_path: Any) -> None:
+    """What leads into the model is data, also if it is prepared first; what has a name is not listed twice."""
+    model = mlp()
+    optimizer = sgd(model)
+    ((x, y),) = batches(1)
+    with strict_run(tmp_path) as run:
+        run.watch(model, optimizer)
+        with run.step() as step:
+            step.tag("labels", y, kind="target")
+            loss = nn.functional.cross_entropy(model(x * 2), y)
+            loss.backward()
+            optimizer.step()
+        with run.step() as step:
+            step.tag("pixels", x, kind="input")
+            nn.functional.cross_entropy(model(x), y).backward()
+    recording = recorded(run)
+    first, second = kinds(recording, 0), kinds(recording, 1)
+    assert (first["data"], first["labels"], first["input"]) == ("input", "target", "input")
+    assert "target" not in first
+    assert ("data", "input") in edges(recording, 0)
+    assert ("labels", "loss") in edges(recording, 0)
+    assert (second["pixels"], second["target"]) == ("input", "target")
+    assert "data" not in second
+    assert ("target", "loss") in edges(recording, 1)
+
+
 def test_only_what_was_chosen_is_in_the_graph(tmp_path: Any) -> None:
     model = Residual()
     optimizer = sgd(model)
@@ -191,7 +229,7 @@ def test_the_module_tree(tmp_path: Any) -> None:
     optimizer = sgd(model)
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
-        (x, y), = batches(1)
+        ((x, y),) = batches(1)
         plain_step(model, optimizer, x, y)
     modules = {entry["address"]: entry for entry in recorded(run).modules["modules"]}
     assert set(modules) == {"", "first", "block", "block.0", "block.1", "last"}

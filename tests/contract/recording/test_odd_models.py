@@ -67,7 +67,7 @@ def test_results_in_containers(tmp_path: Any, name: str) -> None:
     wrap, unwrap, roles = WRAPS[name]
     model = Returns(wrap)
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with torch.no_grad():
         hidden = model.inner(x)
         expected = {"h": hidden, "out": model.last(hidden)}
@@ -112,7 +112,9 @@ def test_inputs_that_are_no_tensors(tmp_path: Any) -> None:
             super().__init__()
             self.layer = nn.Linear(6, 3)
 
-        def forward(self, n: int, words: list[str], *, data: dict[str, Any], flag: bool = False, rest: Any = None) -> Any:
+        def forward(
+            self, n: int, words: list[str], *, data: dict[str, Any], flag: bool = False, rest: Any = None
+        ) -> Any:
             return self.layer(data["x"]) * n
 
     model = Model()
@@ -121,7 +123,9 @@ def test_inputs_that_are_no_tensors(tmp_path: Any) -> None:
         run.watch(model, optimizer)
         for x, _ in batches(2):
             optimizer.zero_grad()
-            model(3, ["a", "b"], data={"x": x, "name": "n", "array": np.ones(3)}, flag=True, rest=object()).sum().backward()
+            model(
+                3, ["a", "b"], data={"x": x, "name": "n", "array": np.ones(3)}, flag=True, rest=object()
+            ).sum().backward()
             optimizer.step()
     recording = recorded(run)
     assert numbers(recording) == [0, 1]
@@ -157,7 +161,7 @@ def test_shared_modules_and_tied_weights(tmp_path: Any) -> None:
 
     model = Model()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     loss = nn.functional.cross_entropy(model(x), y)
     expected = torch.autograd.grad(loss, model.a.weight)[0]
     with torch.no_grad():
@@ -220,7 +224,7 @@ def test_a_module_under_no_grad_inside_the_model(tmp_path: Any) -> None:
 
     model = Model()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with torch.no_grad():
         frozen, inferred = model.frozen(x), model.inferred(x)
     with strict_run(tmp_path, keep=5) as run:
@@ -320,6 +324,7 @@ def test_parametrizations_and_spectral_norm(tmp_path: Any) -> None:
     assert plain == watched
     assert any("original" in node for node in endoscope.open(tmp_path / "trial").nodes)
 
+
 def test_the_users_own_hooks_see_what_they_saw(tmp_path: Any) -> None:
     """Forward hooks that change results, backward hooks, gradient hooks on parameters."""
 
@@ -343,7 +348,7 @@ def test_what_a_hook_made_of_the_result_is_recorded(tmp_path: Any) -> None:
     model = mlp()
     model[0].register_forward_hook(lambda m, args, out: out * 2)
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     expected = (nn.functional.linear(x, model[0].weight, model[0].bias) * 2).detach()
     with strict_run(tmp_path, keep=5) as run:
         run.watch(model, optimizer)
@@ -362,7 +367,7 @@ def test_functional_transforms(tmp_path: Any) -> None:
     def loss_of(p: Any, x: Any) -> Any:
         return functional_call(model, p, (x,)).sum()
 
-    (x, _), = batches(1)
+    ((x, _),) = batches(1)
     expected = vmap(grad(loss_of), (None, 0))(parameters, x)
     with complaints(), endoscope.Run(tmp_path, trial="trial", when=1) as run:
         run.watch(model, optimizer)
@@ -397,7 +402,7 @@ def test_custom_autograd_functions_and_checkpointing(tmp_path: Any) -> None:
 
     model = Model()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     nn.functional.cross_entropy(model(x), y).backward()
     expected = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()

@@ -121,7 +121,10 @@ def test_several_models_and_optimizers(tmp_path: Any) -> None:
     recording = recorded(run)
     assert numbers(recording) == [0, 1, 2, 3]
     assert {"maker", "maker.0", "maker.0.weight", "critic.0", "critic.2.bias"} <= set(recording.nodes)
-    updates = {node: recording.series(node, "norm", of="update").steps.tolist() for node in ("maker.0.weight", "critic.0.weight")}
+    updates = {
+        node: recording.series(node, "norm", of="update").steps.tolist()
+        for node in ("maker.0.weight", "critic.0.weight")
+    }
     assert updates == {"maker.0.weight": [1, 3], "critic.0.weight": [0, 2]}
 
 

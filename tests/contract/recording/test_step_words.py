@@ -66,7 +66,7 @@ def test_a_step_may_hold_several_updates(tmp_path: Any) -> None:
 def test_tags_of_every_kind(tmp_path: Any) -> None:
     model = mlp()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with strict_run(tmp_path, keep=5) as run:
         run.watch(model, optimizer)
         with run.step() as step:
@@ -91,10 +91,9 @@ def test_tags_of_every_kind(tmp_path: Any) -> None:
 
 def test_roles_of_one_node(tmp_path: Any) -> None:
     digits = [torch.full((4, 2), float(n)) for n in range(3)]
-    with strict_run(tmp_path) as run:
-        with run.step() as step:
-            for n, digit in enumerate(digits):
-                step.tag("partial sums", digit, role=f"digit {n}")
+    with strict_run(tmp_path) as run, run.step() as step:
+        for n, digit in enumerate(digits):
+            step.tag("partial sums", digit, role=f"digit {n}")
     recording = recorded(run)
     assert sorted(key.role for key in recording.tensors_of("partial sums")) == ["digit 0", "digit 1", "digit 2"]
     for n, digit in enumerate(digits):
@@ -103,10 +102,9 @@ def test_roles_of_one_node(tmp_path: Any) -> None:
 
 def test_the_same_tag_again_is_another_pass(tmp_path: Any) -> None:
     states = [torch.full((4, 2), float(n)) for n in range(3)]
-    with strict_run(tmp_path) as run:
-        with run.step() as step:
-            for state in states:
-                step.tag("state", state)
+    with strict_run(tmp_path) as run, run.step() as step:
+        for state in states:
+            step.tag("state", state)
     recording = recorded(run)
     for n, state in enumerate(states, 1):
         assert same(recording.tensor("state", 0, pass_=n), state)
@@ -114,11 +112,10 @@ def test_the_same_tag_again_is_another_pass(tmp_path: Any) -> None:
 
 def test_the_batch_may_lie_along_another_dimension(tmp_path: Any) -> None:
     tensor = torch.arange(24.0).reshape(2, 3, 4)
-    with strict_run(tmp_path, keep=4) as run:
-        with run.step() as step:
-            step.tag("time first", tensor, batch_dim=1)
-            step.tag("no batch", tensor, batch_dim=None)
-            step.decide(samples=[0, 2])
+    with strict_run(tmp_path, keep=4) as run, run.step() as step:
+        step.tag("time first", tensor, batch_dim=1)
+        step.tag("no batch", tensor, batch_dim=None)
+        step.decide(samples=[0, 2])
     recording = recorded(run)
     key = recording.tensors_of("time first")[0]
     assert key.batch_dim == 1
@@ -130,7 +127,7 @@ def test_the_batch_may_lie_along_another_dimension(tmp_path: Any) -> None:
 def test_a_link_across_detach_and_numpy(tmp_path: Any) -> None:
     model = mlp()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
         with run.step() as step:
@@ -145,25 +142,23 @@ def test_a_link_across_detach_and_numpy(tmp_path: Any) -> None:
 
 
 def test_a_link_by_names(tmp_path: Any) -> None:
-    with strict_run(tmp_path) as run:
-        with run.step() as step:
-            step.tag("a", torch.ones(3))
-            step.tag("b", torch.ones(3))
-            step.link("a", "b")
+    with strict_run(tmp_path) as run, run.step() as step:
+        step.tag("a", torch.ones(3))
+        step.tag("b", torch.ones(3))
+        step.link("a", "b")
     assert edges(recorded(run)) == {("a", "b")}
 
 
 def test_links_and_tags_of_steps_that_are_not_recorded(tmp_path: Any) -> None:
-    with strict_run(tmp_path, when=lambda info: False) as run:
-        with run.step() as step:
-            tensor = torch.ones(3)
-            assert step.tag("a", tensor) is tensor
-            step.link("a", tensor)
-            with step.gradients("x"):
-                pass
-            step.metric("loss", 1.0)
-            step.config(lr=0.1)
-            assert not step.recording
+    with strict_run(tmp_path, when=lambda info: False) as run, run.step() as step:
+        tensor = torch.ones(3)
+        assert step.tag("a", tensor) is tensor
+        step.link("a", tensor)
+        with step.gradients("x"):
+            pass
+        step.metric("loss", 1.0)
+        step.config(lr=0.1)
+        assert not step.recording
     recording = recorded(run)
     assert recording.steps == []
     assert recording.metrics["loss"].values.tolist() == [1.0]
@@ -200,6 +195,30 @@ def test_run_metric_before_the_first_step_and_inside_a_block(tmp_path: Any) -> N
     assert metrics["after"].steps.tolist() == [5]
 
 
+def test_a_metric_has_the_type_of_its_step(tmp_path: Any) -> None:
+    with strict_run(tmp_path) as run:
+        with run.step(type="long") as step:
+            step.metric("inside", 1)
+        run.metric("after", 2)
+    metrics = recorded(run).metrics
+    assert metrics["inside"].types.tolist() == metrics["after"].types.tolist() == ["long"]
+
+
+def test_words_after_close_are_not_lost_silently(tmp_path: Any) -> None:
+    with complaints() as said:
+        run = endoscope.Run(tmp_path, trial="trial", when=1)
+        run.close()
+        run.metric("late", 1)
+        run.note("late")
+        run.config(late=1)
+        with run.step() as step:
+            step.tag("late", torch.ones(2))
+        run.flush()
+        run.close()
+    assert len(said) == 3 and all("closed" in text for text in said)
+    assert recorded(run).steps == []
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -211,9 +230,8 @@ def test_run_metric_before_the_first_step_and_inside_a_block(tmp_path: Any) -> N
     ],
 )  # fmt: skip
 def test_numbers_of_any_kind(tmp_path: Any, value: Any, expected: float) -> None:
-    with strict_run(tmp_path) as run:
-        with run.step() as step:
-            step.metric("metric", value)
+    with strict_run(tmp_path) as run, run.step() as step:
+        step.metric("metric", value)
     assert np.array_equal(recorded(run).metrics["metric"].values, [expected], equal_nan=True)
 
 
@@ -272,13 +290,12 @@ def test_notes_say_when(tmp_path: Any) -> None:
 
 
 def test_mistakes_in_a_step_become_gaps(tmp_path: Any) -> None:
-    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run:
-        with run.step() as step:
-            step.tag("good", torch.ones(3))
-            assert step.tag("list", [1, 2]) == [1, 2]
-            step.tag("kind", torch.ones(3), kind="weird")
-            step.link("nowhere", "good")
-            step.link(object(), torch.ones(2))
+    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run, run.step() as step:
+        step.tag("good", torch.ones(3))
+        assert step.tag("list", [1, 2]) == [1, 2]
+        step.tag("kind", torch.ones(3), kind="weird")
+        step.link("nowhere", "good")
+        step.link(object(), torch.ones(2))
     recording = recorded(run)
     assert recording.nodes == ["good"]
     reasons = " ".join(gap.node + gap.reason for gap in recording.gaps)
@@ -297,12 +314,11 @@ def test_mistakes_raise_when_strict(tmp_path: Any) -> None:
 
 
 def test_steps_do_not_nest(tmp_path: Any) -> None:
-    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run:
-        with run.step(1) as outer:
-            outer.tag("a", torch.ones(3))
-            with run.step(2) as inner:
-                inner.tag("b", torch.ones(3))
-            outer.tag("c", torch.ones(3))
+    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run, run.step(1) as outer:
+        outer.tag("a", torch.ones(3))
+        with run.step(2) as inner:
+            inner.tag("b", torch.ones(3))
+        outer.tag("c", torch.ones(3))
     recording = recorded(run)
     assert numbers(recording) == [1]
     assert recording.nodes == ["a", "c"]

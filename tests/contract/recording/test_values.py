@@ -146,7 +146,7 @@ def test_values_are_those_of_the_moment(tmp_path: Any) -> None:
 
     model = Model()
     optimizer = sgd(model)
-    (x, y), = batches(1)
+    ((x, y),) = batches(1)
     with torch.no_grad():
         first = model.first(x.clone())
         hidden = first.relu()
@@ -165,7 +165,7 @@ def test_values_are_those_of_the_moment(tmp_path: Any) -> None:
     assert same(recording.tensor("act", 0), hidden)
     assert same(recording.tensor("last", 0), last)
     assert same(recording.tensor("output", 0), returned)
-    (expected, _), = batches(1)
+    ((expected, _),) = batches(1)
     assert same(recording.tensor("input", 0), expected)
 
 

@@ -1,6 +1,17 @@
 """The compiled part: numba functions over raw addresses. Imported only when there is nothing in the cache.
 
-vectors ─► piece ─► units ─┐
-memory  ─► fill ───────────┼─► request ─► entry (the one function that is called from Python)
-           histogram ─► quantiles ─┘
+machine     addresses, bits, how a function is compiled
+vectors     eight floats at a time: the two innermost loops
+state       running totals, and how they become statistics
+fill        numbers of any type, from any place in memory, as a row of floats
+piece       a few thousand numbers: totals and fine histogram in one pass
+units       the same numbers, unit by unit
+histogram   the fine histogram: read, search, clear
+quantiles   numbers by rank
+request     one tensor from beginning to end
+entry       the one function that Python calls
+build       all of it as machine code
+
+Each imports only those above it. Functions stand below those that they call, because each is compiled where it is
+defined.
 """

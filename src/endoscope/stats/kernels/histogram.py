@@ -58,12 +58,12 @@ def _coarse_sum(table: int, first: int) -> int:
     return np.int64(count)
 
 
-@kernel("UniTuple(i8, 2)(i8, b1, f8, i8, i8, i8)")
-def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, stored: int) -> tuple[int, int]:
+@kernel("UniTuple(i8, 3)(i8, b1, f8, i8, i8, i8)")
+def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, stored: int) -> tuple[int, int, int]:
     """Add up fine bins to coarse ones, from the largest magnitude down until all numbers are found.
 
     Counts go to `coarse` (positive, then negative) and to the stored histogram. Returns the lowest and the
-    highest coarse bin.
+    highest coarse bin, and how many numbers are missing: none, unless somebody wrote to the tensor meanwhile.
     """
     sign = keys_per_sign(is_wide)
     offset = 2 * ((1023 if is_wide else 127) + LOWEST_EXPONENT)
@@ -80,7 +80,7 @@ def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, s
         set_u32(stored, right, get_u32(stored, right) + positive)
         set_u32(stored, left, get_u32(stored, left) + negative)
         nonzero -= positive + negative
-    return bottom, top
+    return bottom, top, nonzero
 
 
 @kernel("UniTuple(i8, 3)(i8, b1, i8, i8, i8, i8, i8)")
@@ -118,10 +118,19 @@ def _clear_range(table: int, first: int, count: int) -> None:
         set_u32(table, first + i, np.uint32(0))
 
 
-@kernel("void(i8, b1, i8, i8, i8, i8)")
-def clear(table: int, is_wide: bool, coarse: int, bottom: int, top: int, odd: int) -> None:
+@kernel("void(i8)")
+def clear_subnormal(table: int) -> None:
+    """Forget all float32 numbers that have the lowest exponent."""
+    _clear_range(table, 0, 2 * PER_COARSE)
+    _clear_range(table, keys_per_sign(False), 2 * PER_COARSE)
+
+
+@kernel("void(i8, b1, i8, i8, i8, i8, i8)")
+def clear(table: int, is_wide: bool, coarse: int, bottom: int, top: int, odd: int, missing: int) -> None:
     """Set all counters to zero that can have been used; `odd` is how many numbers were not finite."""
     sign = keys_per_sign(is_wide)
+    if missing != 0:
+        _clear_range(table, 0, 2 * sign)
     for bin in range(bottom, top + 1):
         if get_u32(coarse, bin):
             _clear_range(table, bin * PER_COARSE, PER_COARSE)

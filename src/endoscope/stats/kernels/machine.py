@@ -18,14 +18,20 @@ ADDRESS = types.int64
 INDEX = types.int64
 
 
-def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
+def kernel(signature: str, *, may_reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function for one signature, as early as its definition.
 
     Without a signature numba would compile it again for every constant that it is called with. Nothing of
     Python is used inside and no wrapper made, so what comes out stands on its own and can be kept in a file.
+    Where sums may be added up in any order, LLVM uses wide registers for them.
     """
     return njit(  # type: ignore[no-any-return]
-        signature, error_model="numpy", nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+        signature,
+        error_model="numpy",
+        fastmath={"reassoc", "contract"} if may_reorder else False,
+        nogil=True,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
     )
 
 
@@ -107,6 +113,21 @@ _DOUBLES = (types.float64, types.float64)
 lesser = primitive(types.float64, _DOUBLES, _select(lambda builder, a, b: builder.fcmp_ordered("<", a, b)))
 greater = primitive(types.float64, _DOUBLES, _select(lambda builder, a, b: builder.fcmp_ordered(">", a, b)))
 fewer = primitive(types.int64, (INDEX, INDEX), _select(lambda builder, a, b: builder.icmp_signed("<", a, b)))
+
+
+def _extreme(name: str) -> Callable[[Any, Any, Any], Any]:
+    def build(builder: Any, a: Any, b: Any) -> Any:
+        kind = ir.FunctionType(DOUBLE, [DOUBLE, DOUBLE])
+        function = builder.module.declare_intrinsic(name, [DOUBLE], kind)
+        return builder.call(function, [a, b], fastmath=("nnan", "nsz"))
+
+    return build
+
+
+# Whoever uses these looks at the result only after having made sure that there was no NaN. For that, LLVM can
+# find the extremes of a whole loop in wide registers.
+lowest = primitive(types.float64, _DOUBLES, _extreme("llvm.minnum"))
+highest = primitive(types.float64, _DOUBLES, _extreme("llvm.maxnum"))
 
 
 def _increment(builder: Any, address: Any, index: Any) -> Any:

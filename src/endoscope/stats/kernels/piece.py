@@ -19,9 +19,11 @@ from endoscope.stats.kernels.machine import (
     get_f64,
     get_i64,
     greater,
+    highest,
     increment,
     kernel,
     lesser,
+    lowest,
     set_f64,
 )
 
@@ -131,6 +133,73 @@ def careful(state: int, address: int, length: int, scale: float) -> tuple[float,
             around += d * d
     total.add_piece(state, np.float64(finite), mean, around, m, lo, hi, np.float64(zeros))
     return np.float64(finite), mean, around, greater(hi, -lo)
+
+
+@kernel("UniTuple(f8, 2)(f8, f8, f8)")
+def _add_exactly(total: float, error: float, number: float) -> tuple[float, float]:
+    """Add a number, and what is lost by that to the error."""
+    after = total + number
+    added = after - total
+    return after, error + ((total - (after - added)) + (number - added))
+
+
+@kernel("f8(i8, i8, f8)")
+def _sum_of_doubles(address: int, length: int, scale: float) -> float:
+    """The sum as if it were rounded only once: large numbers of both signs may leave a small one.
+
+    Four sums, because each addition would otherwise have to wait for the one before.
+    """
+    a, b, c, d, error, other = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    whole = length - length % 4
+    for i in range(0, whole, 4):
+        a, error = _add_exactly(a, error, get_f64(address, i) * scale)
+        b, other = _add_exactly(b, other, get_f64(address, i + 1) * scale)
+        c, error = _add_exactly(c, error, get_f64(address, i + 2) * scale)
+        d, other = _add_exactly(d, other, get_f64(address, i + 3) * scale)
+    for i in range(whole, length):
+        a, error = _add_exactly(a, error, get_f64(address, i) * scale)
+    a, error = _add_exactly(a, error, b)
+    a, error = _add_exactly(a, error, c)
+    a, error = _add_exactly(a, error, d)
+    return a + (error + other)
+
+
+@kernel("Tuple((f8, f8, f8, i8))(i8, i8, f8)", may_reorder=True)
+def _extent_of_doubles(address: int, length: int, scale: float) -> tuple[float, float, float, int]:
+    """Sum of magnitudes, lowest, highest, zeros."""
+    m, lo, hi, zeros = 0.0, np.inf, -np.inf, 0
+    for i in range(length):
+        x = get_f64(address, i)
+        m += abs(x) * scale
+        lo = lowest(lo, x)
+        hi = highest(hi, x)
+        zeros += x == 0.0
+    return m, lo, hi, zeros
+
+
+@kernel("f8(i8, i8, f8, f8)", may_reorder=True)
+def _squares_of_doubles(address: int, length: int, mean: float, scale: float) -> float:
+    around = 0.0
+    for i in range(length):
+        d = get_f64(address, i) * scale - mean
+        around += d * d
+    return around
+
+
+@kernel("Tuple((b1, f8, f8, f8, f8))(i8, i8, i8, f8)")
+def look_at_doubles(state: int, address: int, length: int, scale: float) -> tuple[bool, float, float, float, float]:
+    """What `look` does, for float64 numbers; without the histogram."""
+    m, lo, hi, zeros = _extent_of_doubles(address, length, scale)
+    if not m < np.inf:
+        finite, mean, around, largest = careful(state, address, length, scale)
+        return False, finite, mean, around, largest
+    count = np.float64(length)
+    mean, around = lo * scale, 0.0
+    if lo < hi:
+        mean = _sum_of_doubles(address, length, scale) / count
+        around = _squares_of_doubles(address, length, mean, scale)
+    total.add_piece(state, count, mean, around, m, lo, hi, np.float64(zeros))
+    return True, count, mean, around, greater(hi, -lo)
 
 
 @kernel("Tuple((b1, f8, f8, f8, f8))(i8, i8, i8, i8)")

@@ -13,6 +13,7 @@ from endoscope.stats.kernels import histogram, piece, quantiles, units
 from endoscope.stats.kernels import state as total
 from endoscope.stats.kernels.fill import numbers_at
 from endoscope.stats.kernels.machine import (
+    double_of_bits,
     fewer,
     get_f32,
     get_f64,
@@ -46,10 +47,9 @@ def _look(
     table = get_i64(job, at.FINE_WIDE)
     for i in range(length):
         number = get_f64(address, i)
-        if number != 0.0 and abs(number) < np.inf:
+        if number != 0.0:  # zeros are counted elsewhere, and numbers that are not finite do no harm
             increment(table, histogram.key_of(number, True))
-    finite, mean, around, largest = piece.careful(state, address, length, scale)
-    return False, finite, mean, around, largest
+    return piece.look_at_doubles(state, address, length, scale)
 
 
 @kernel("i8(i8)")
@@ -134,16 +134,20 @@ def _walk_short_runs(job: int, request: int, state: int, is_wide: bool, scale: f
 @kernel("f8(i8, i8)")
 def _scale(job: int, request: int) -> float:
     """A power of two that keeps squares of float64 numbers within bounds: nearly always 1."""
-    largest = 0.0
+    code = get_i64(request, at.CODE)
+    if code != at.FLOAT64 and code != at.COMPLEX128:
+        return 1.0  # integers are neither that large nor that small
+    infinite, largest_bits = np.int64(0x7FF) << 52, np.int64(0)  # magnitudes compare like integers
     size, scratch = get_i64(request, at.SAMPLE_SIZE), get_i64(job, at.ROWS)
     for sample in range(get_i64(request, at.SAMPLES)):
         for start in range(0, size, at.PIECE):
             count = fewer(at.PIECE, size - start)
             address = numbers_at(job, request, sample, start, count, scratch)
             for i in range(count):
-                magnitude = abs(get_f64(address, i))
-                if magnitude > largest and magnitude < np.inf:
-                    largest = magnitude
+                bits = get_i64(address, i) & np.int64(0x7FFFFFFFFFFFFFFF)
+                bits = bits if bits < infinite else np.int64(0)
+                largest_bits = bits if bits > largest_bits else largest_bits
+    largest = double_of_bits(np.uint64(largest_bits))
     if largest > HUGE:
         return 2.0**-600
     if 0.0 < largest < TINY:
@@ -153,12 +157,17 @@ def _scale(job: int, request: int) -> float:
 
 @kernel("void(i8, i8, i8, i8)")
 def _take_zeros_out(job: int, request: int, table: int, zeros: int) -> None:
-    """Zeros share their fine bin with numbers below 1e-40. If there are any of those, they are counted again."""
+    """Zeros share their fine bin with numbers below 1e-40. If there are any of those, they are counted again.
+
+    If there are too few of both, the processor takes all subnormal numbers for zeros (torch.set_flush_denormal).
+    """
     sign = histogram.keys_per_sign(False)
     both = np.int64(get_u32(table, 0)) + np.int64(get_u32(table, sign))
     set_u32(table, 0, np.uint32(0))
     set_u32(table, sign, np.uint32(0))
-    if both == zeros:
+    if both < zeros:
+        histogram.clear_subnormal(table)
+    if both <= zeros:
         return
     size, scratch = get_i64(request, at.SAMPLE_SIZE), get_i64(job, at.ROWS)
     for sample in range(get_i64(request, at.SAMPLES)):
@@ -194,11 +203,11 @@ def _finish_histogram(job: int, request: int, state: int, row: int, is_wide: boo
     stored = get_i64(job, at.HISTOGRAMS) + 4 * HISTOGRAM_BINS * row
     if not is_wide:
         _take_zeros_out(job, request, table, np.int64(get_f64(state, total.PLAIN_ZEROS)))
-    bottom, top = histogram.read(table, is_wide, greater(high, -low), finite - zeros, coarse, stored)
+    bottom, top, missing = histogram.read(table, is_wide, greater(high, -low), finite - zeros, coarse, stored)
     set_u32(stored, ZERO_BIN, zeros)
     _trim(stored, get_i64(job, at.HISTOGRAM_ENDS) + 16 * row)
     quantiles.write(job, request, row, table, bottom, top, finite, zeros, low, high)
-    histogram.clear(table, is_wide, coarse, bottom, top, odd)
+    histogram.clear(table, is_wide, coarse, bottom, top, odd, missing)
 
 
 @kernel("void(i8, i8)")

@@ -30,6 +30,18 @@ def open_units(job: int, units: int) -> None:
         set_f64(missing, unit, 0.0)
 
 
+@kernel("void(i8, i8, i8, f8)")
+def _add_ordinary_doubles(job: int, row: int, units: int, scale: float) -> None:
+    """Add one row of float64 numbers that are finite."""
+    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
+    largest = get_i64(job, at.UNIT_LARGEST)
+    for unit in range(units):
+        x = get_f64(row, unit)
+        set_f64(sums, unit, get_f64(sums, unit) + x * scale)
+        set_f64(squares, unit, get_f64(squares, unit) + (x * scale) * (x * scale))
+        set_f32(largest, unit, greater(get_f32(largest, unit), abs(x)))
+
+
 @kernel("void(i8, i8, i8, i8)")
 def _add_ordinary_row(job: int, row: int, first: int, units: int) -> None:
     """Add one row of ordinary float32 numbers."""
@@ -65,7 +77,11 @@ def add_rows(
     """Add rows that have one number for each unit; eight rows of ordinary float32 numbers at once."""
     if not ordinary or is_wide:
         for row in range(count):
-            _add_row(job, rows + (8 if is_wide else 4) * row * stride, is_wide, length, scale)
+            place = rows + (8 if is_wide else 4) * row * stride
+            if ordinary:
+                _add_ordinary_doubles(job, place, length, scale)
+            else:
+                _add_row(job, place, is_wide, length, scale)
         return
     first = 0
     if count == at.ROWS_TOGETHER:

@@ -1,0 +1,167 @@
+"""The server as a user starts it: from Python, and as a command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import endoscope
+from endoscope.cli import main
+from endoscope.errors import BadArgument
+from endoscope.server import launch
+from endoscope.store.writer import TrialWriter
+from tests.house.tree import SRC, run_python
+from tests.store.made_up import step_record
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def test_show_serves_until_it_is_closed(runs: Path) -> None:
+    viewer = endoscope.show(runs, port=0)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", viewer.address) and viewer.address in repr(viewer)
+    with urllib.request.urlopen(viewer.address + "api/catalog", timeout=10) as answer:
+        assert len(json.load(answer)["trials"]) == 2
+    viewer.close()
+    assert "closed" in repr(viewer)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(viewer.address, timeout=5)
+
+
+def test_another_host_needs_a_token(runs: Path) -> None:
+    viewer = endoscope.show(runs, port=0, host="0.0.0.0")
+    local = f"http://127.0.0.1:{viewer.port}/api/catalog"
+    try:
+        token = viewer.address.partition("?token=")[2]
+        assert len(token) > 20
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(local, timeout=10)
+        asked = urllib.request.Request(local, headers={"Authorization": f"Bearer {token}"})
+        assert urllib.request.urlopen(asked, timeout=10).status == 200
+    finally:
+        viewer.close()
+
+
+def test_a_port_in_use_is_a_sentence(runs: Path, taken: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(runs), "--port", str(taken)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"endoscope: Port {taken} is in use by another program") and "Leave --port out" in said
+
+
+def test_without_a_port_the_next_free_one_is_taken(runs: Path, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "FIRST_PORT", taken)
+    viewer = endoscope.show(runs)
+    assert viewer.port != taken
+    viewer.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"port": 70000}, "There is no port 70000"),
+        ({"host": "192.0.2.1"}, "Leave --host out"),
+        ({"views": "x.py"}, "--views"),
+    ],
+)
+def test_what_cannot_be_served_is_a_sentence(runs: Path, options: dict[str, object], said: str) -> None:
+    with pytest.raises(BadArgument, match=said):
+        endoscope.show(runs, **({"port": 0} | options))  # type: ignore[arg-type]
+
+
+def test_nothing_to_show_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(tmp_path)]) == 1
+    assert "is empty: nothing has been recorded there yet" in capsys.readouterr().err
+    assert main(["show", str(tmp_path / "nix")]) == 1
+    assert "There is nothing at" in capsys.readouterr().err
+
+
+def test_the_browser_is_opened_on_request(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    endoscope.show(runs, port=0).close()
+    assert opened == []
+    viewer = endoscope.show(runs, port=0, browser=True)
+    viewer.close()
+    assert opened == [viewer.address]
+
+
+def test_the_viewer_needs_no_torch_and_no_pandas(runs: Path) -> None:
+    asks = ["catalog", "trials/first", "trials/first/steps/0", "trials/first/series?node=encoder&statistics=mean",
+            "trials/first/heat", "trials/first/histograms?node=encoder", "trials/first/metrics?names=loss",
+            "trials/first/samples?node=encoder&step=0", "trials/first/tensor?node=encoder&step=0"]  # fmt: skip
+    code = f"""
+sys.modules["torch"] = None  # importing it would raise
+import urllib.request, endoscope
+viewer = endoscope.show({str(runs)!r}, port=0)
+for address in {asks!r}:
+    urllib.request.urlopen(viewer.address + "api/" + address).read()
+viewer.close()
+print(sorted(name for name in ("pandas", "duckdb", "matplotlib") if name in sys.modules))
+"""
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_command_serves_and_follows_a_training(tmp_path: Path) -> None:
+    writer = TrialWriter.create(tmp_path, "live")
+    writer.write_step(step_record(writer, 0))
+    command = [sys.executable, "-m", "endoscope", "show", str(tmp_path), "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(SRC)}
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("http://127.0.0.1:")
+        lines: queue.Queue[str] = queue.Queue()
+        events = urllib.request.urlopen(address + "api/events", timeout=30)
+        assert events.headers["content-type"].startswith("text/event-stream")
+        threading.Thread(target=_forward, args=(events, lines), daemon=True).start()
+        assert _next(lines)["steps"] == 1
+        writer.write_step(step_record(writer, 1))
+        assert _next(lines) == {"trial": "live", "steps": 2, "metrics": 2, "lastStep": 1, "closed": False}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0, "an open page must not keep the server from ending"
+        assert "Traceback" not in process.stdout.read()
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        writer.close()
+
+
+def _forward(events: object, lines: queue.Queue[str]) -> None:
+    try:
+        for line in events:  # type: ignore[attr-defined]
+            lines.put(line.decode())
+    except OSError:
+        pass
+    finally:
+        events.close()  # type: ignore[attr-defined]
+
+
+def _next(lines: queue.Queue[str]) -> dict[str, object]:
+    while True:
+        line = lines.get(timeout=20)
+        if line.startswith("data: "):
+            return dict(json.loads(line.removeprefix("data: ")))
