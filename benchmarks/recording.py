@@ -176,7 +176,7 @@ def _added_micros(case: TrainingCase, folder: Path, effort: measure.Effort) -> f
     tiny = replace(case, build=case.build_tiny, make_batch=case.make_tiny_batch)
     with opened({"tiny": lambda case, folder: NotRecorded(case, folder, "tiny")}, tiny, folder) as recorded:
         sides = {"plain": step_clock.Trained(tiny.make().step), "watched": recorded["tiny"].side()}
-        cpu = step_clock.compare(sides, 2, effort).cpu
+        cpu = step_clock.compare(sides, 5, effort).cpu
     # The fastest of many short samples: noise only adds, and here it is larger than what is looked for.
     return 1e6 * (min(cpu.secs["watched"]) - min(cpu.secs["plain"]))
 

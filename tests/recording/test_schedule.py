@@ -1,7 +1,6 @@
 """The schedule: counts for each type, late decisions, policies that fail, and what the budget has to say."""
 
 import gc
-import time
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -449,23 +448,3 @@ def test_a_step_is_paid_once() -> None:
     schedule.begin(0)
     assert schedule.finish(keep=True).keep
     assert len(budget.asked) == 1
-
-
-# ---- speed ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("when", [None, 10**6, policies.either(10**6, policies.at({5}), lambda info: False)])
-def test_an_unrecorded_step_costs_less_than_five_microseconds(when: Any) -> None:
-    """The best of many short runs: a busy machine is not what is measured."""
-    budget = Budget(0.05)
-    schedule = Schedule(when, budget)
-    run(schedule, [""] * 2000)
-    best = float("inf")
-    for _ in range(100):
-        start = time.perf_counter()
-        for number in range(100):
-            schedule.begin(number)
-            schedule.finish()
-            budget.trained(0.001)
-        best = min(best, time.perf_counter() - start)
-    assert best / 100 < 5e-6

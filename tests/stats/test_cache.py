@@ -18,18 +18,16 @@ from endoscope.stats import cache, compiled, warm
 from tests.house.tree import SRC
 
 MEASURE = """
-import json, sys, time
+import json, sys
 {before}
 import torch
 from endoscope import stats
-start = time.perf_counter()
 origin = stats.warm()
 measured = stats.measure([stats.Request(torch.arange(6.0).reshape(2, 3), 0)] * 2)
-seconds = time.perf_counter() - start
 again = stats.warm()
 stats.measure([stats.Request(torch.ones(2), 0)])
 print(json.dumps({{
-    "origin": origin, "again": again, "seconds": seconds, "numba": "numba" in sys.modules,
+    "origin": origin, "again": again, "numba": "numba" in sys.modules,
     "mean": measured.whole["mean"].tolist(), "samples": measured.samples["max"].tolist(),
 }}))
 """
@@ -99,13 +97,9 @@ def test_two_processes_compile_at_once_and_a_third_finds_it(tmp_path: Path) -> N
     assert found["origin"] == "cache" and said == ""
 
 
-def test_a_warm_start_is_silent_fast_and_without_numba(warm_folder: Path) -> None:
-    seconds = []
-    for _ in range(3):
-        found, said = run(warm_folder)
-        assert (found["origin"], found["numba"], said) == ("cache", False, "")
-        seconds.append(found["seconds"])
-    assert min(seconds) < 0.15
+def test_a_warm_start_is_silent_and_without_numba(warm_folder: Path) -> None:
+    found, said = run(warm_folder)
+    assert (found["origin"], found["numba"], said) == ("cache", False, "")
 
 
 def test_a_warm_start_without_numba_installed(warm_folder: Path) -> None:

@@ -187,3 +187,9 @@ def test_a_tensor_that_is_written_while_it_is_measured() -> None:
         tensor.fill_(1.0)
         measured = measure([Request(tensor, 0)], threads=1)
     assert compare.histogram_of(measured, 0)[193] == measured.hist_values.sum() == tensor.numel()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
+def test_large_numbers_of_both_signs_leave_a_small_mean(dtype: torch.dtype) -> None:
+    tensor = torch.tensor([2**62, 1, 2, 3, 4, 5, -(2**62), 6, 7], dtype=dtype)
+    assert measure([Request(tensor, None)]).whole["mean"] == pytest.approx(28 / 9, rel=1e-15)

@@ -46,9 +46,6 @@ class Parameters:
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         self._versions = [version_of(p) for _, p in self.named]
 
-    def copy(self, optimizer: Any) -> None:
-        self.copy_those([p for group in optimizer.param_groups for p in group["params"]])
-
     def copy_those(self, parameters: list[Any]) -> None:
         places = [(self._positions.get(id(p)), p) for p in parameters]
         fresh = [
@@ -68,15 +65,20 @@ class Parameters:
         for tensor in written:
             if id(tensor) in self._positions:
                 found.append(tensor)
-            elif not tensor.requires_grad:
-                if not self._memory:
-                    self._memory = {storage_key(p): p for _, p in self.named}
-                parameter = self._memory.get(storage_key(tensor))
-                if parameter is not None:
-                    found.append(parameter)
+            elif not tensor.requires_grad and (parameter := self._in_memory_of(tensor)) is not None:
+                found.append(parameter)
         if found:
             with torch._C.DisableTorchFunction():
                 self.copy_those(found)
+
+    def share(self, tensor: Tensor) -> bool:
+        """Whether a tensor that autograd does not know as a view lies in the memory of a parameter."""
+        return tensor.is_leaf and not tensor.requires_grad and self._in_memory_of(tensor) is not None
+
+    def _in_memory_of(self, tensor: Tensor) -> Tensor | None:
+        if not self._memory:
+            self._memory = {storage_key(p): p for _, p in self.named}
+        return self._memory.get(storage_key(tensor))
 
     def changed_unheard(self, position: int) -> bool:
         return position not in self.before and version_of(self.named[position][1]) != self._versions[position]
@@ -115,6 +117,7 @@ class Capture:
         self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
         self.links: list[tuple[Any, Any]] = []
         self.tags: dict[str, None] = {}
+        self.unmatched: list[str] = []  # patterns that mean nothing in this step
         self.seconds = 0.0  # measured time of ours on the training thread
         self.forward_failed = False
 
@@ -126,6 +129,7 @@ class Capture:
     def end(self) -> None:
         self.listener.close()
         self.gradients.stop()
+        self.gradients.check()
 
     def let_go(self) -> None:
         """Drop every reference to the user's tensors."""
@@ -162,6 +166,18 @@ class Capture:
             return forwards >= most
         gradient = self.parameters.named[reached][1].grad
         return gradient is None or self.gradients.were_cleared(-1 - reached, gradient)
+
+    def before_update(self, optimizer: Any) -> None:
+        """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
+        moved = [p for group in optimizer.param_groups for p in group["params"]]
+        self.parameters.copy_those(moved)
+        recorder, ids = self.recorder, set(map(id, moved))
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            for slot, tensor in recorder.kept.items():
+                base = tensor._base
+                if id(tensor if base is None else base) in ids or (base is None and self.parameters.share(tensor)):
+                    recorder.kept[slot] = tensor.detach().clone()
+                    recorder.kept_versions.pop(slot, None)
 
     def copy_all(self) -> None:
         """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""

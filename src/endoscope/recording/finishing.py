@@ -41,6 +41,9 @@ class Finisher:
     def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
         samples = self._samples(step, capture, decision)
         structure = capture.structure(self._structures)
+        for text in capture.unmatched:
+            error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
+            self._shield.report(f"what={text!r}", error)
         package = measure_step(capture, structure.items, samples, self._keep, self._raw_bytes)
         self._raw_bytes += package.raw_bytes
         seconds = capture.cost() + time.perf_counter() - started

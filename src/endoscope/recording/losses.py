@@ -10,7 +10,8 @@ gradient over as the new `.grad` unless somebody else holds it, in which case it
 
     another backward pass    the hook sees that `.grad` is borrowed
     clipping, unscaling, …   heard by the recorder, which calls `before_write`
-    the optimizer            `protect` copies from the first time on that an optimizer was seen to write into gradients
+    whoever is not heard     optimizers, hooks, distributed training: `check` sees it, and drops what was borrowed. From
+                             then on nothing is borrowed (`hold_all`)
 
 `torch.autograd.grad` hands its results to the user and to nobody else. They are the gradients of a loss only inside of
 a block that names it.
@@ -47,6 +48,7 @@ class LossGradients:
         self._borrowed: dict[int, tuple[tuple[int, str], int]] = {}  # slot -> place in `found`, version
         self._expected: dict[int, Tensor | None] = {}  # parameters that are about to get a `.grad`, or more of it
         self._versions: dict[int, int] = {}  # of `.grad`, when a gradient had arrived there
+        self.hold_all = False  # rather than borrow
         self._handed_over = False  # `torch.autograd.grad` is running
         self._handles: list[Any] = []
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -112,22 +114,26 @@ class LossGradients:
             if self.current is not None:
                 self._copy(slot)
                 self._borrow(slot, gradient)
-        elif parameter.grad is None:
+        elif parameter.grad is None and not self.hold_all:
             self._expected[slot] = None
         else:
             self._copy(slot)
             self._expected[slot] = gradient
 
     def _arrived(self, slot: int, parameter: Tensor) -> None:
+        if slot not in self._expected:
+            return
+        gradient = self._expected.pop(slot)
+        if gradient is not None:
+            self._store(slot, gradient)
+        elif parameter.grad is None:  # a hook of somebody else has used it up
+            self.lost.append(slot)
+            return
+        else:
+            self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
+            self._borrow(slot, parameter.grad)
         if parameter.grad is not None:
             self._versions[slot] = version_of(parameter.grad)
-        if slot in self._expected and parameter.grad is not None:
-            gradient = self._expected.pop(slot)
-            if gradient is not None:
-                self._store(slot, gradient)
-            else:
-                self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
-                self._borrow(slot, parameter.grad)
 
     def _borrow(self, slot: int, gradient: Tensor) -> None:
         """Hold what somebody else has, too."""
@@ -160,11 +166,6 @@ class LossGradients:
             for slot, (place, _) in list(self._borrowed.items()):
                 if storage_key(self.found[place][0]) in keys:
                     self._copy(slot)
-
-    def protect(self) -> None:
-        """Copy all that is borrowed: an optimizer that writes into gradients is about to run."""
-        for slot in list(self._borrowed):
-            self._copy(slot)
 
     def check(self) -> bool:
         """Whether what is borrowed is still what it was; what is not is dropped."""

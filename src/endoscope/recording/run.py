@@ -24,6 +24,7 @@ import torch
 from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
+from endoscope.recording.endings import Endings
 from endoscope.recording.finishing import Finisher
 from endoscope.recording.hearing import is_evaluation
 from endoscope.recording.inventory import Inventory
@@ -39,6 +40,11 @@ from endoscope.schema.recording import GapRecord
 from endoscope.store.writer import TrialWriter
 
 PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
+
+
+def in_backward() -> bool:
+    """Whether autograd is running a backward pass in this thread."""
+    return torch._C._current_graph_task_id() != -1
 
 
 class Run:
@@ -72,10 +78,11 @@ class Run:
         self._next = 0
         self._last = -1  # number of the last step
         self._last_type = ""
+        self._endings = Endings()
         self._trainer: int | None = None  # the thread in which optimizers step
         self._in_update = False
         self._passed_over = False  # a forward pass that could have been meant as training began no step
-        self._gradients_are_written = False  # by an optimizer, while it steps
+        self._gradients_are_used_up = False  # somebody overwrites or drops `.grad` before it can be measured
         self._clock = time.perf_counter()  # when the previous step ended
         self._written = 0.0  # seconds of the writer thread that are accounted for
         self._pid = os.getpid()
@@ -215,6 +222,7 @@ class Run:
             self._schedule.could_not_capture()
             return
         capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.failed)
+        capture.gradients.hold_all = self._gradients_are_used_up
         try:
             capture.begin()
         except BaseException:
@@ -256,6 +264,7 @@ class Run:
                     self._finisher.metrics(step.number, decision.type, step.metrics)
         finally:
             if capture is not None:
+                self._gradients_are_used_up |= bool(capture.gradients.lost)
                 capture.let_go()
             self._account(step, capture, kept, started)
         for problem in self._schedule.take_problems():
@@ -296,13 +305,14 @@ class Run:
                 return ""
             step = self._open
             if step is None or not step.explicit:
-                if is_evaluation(module) or torch._C._current_graph_task_id() != -1:
+                if is_evaluation(module) or in_backward():
                     self._passed_over = self._passed_over or torch.is_grad_enabled()
                     return ""
             if step is not None and not step.explicit and not self._in_update and self._is_over(step):
                 self._finish(step)
                 step = None
             if step is None:
+                self._endings.forward_began()
                 step = Step(self, self._next, None, explicit=False)
                 step.forwards = 1
                 self._begin(step)
@@ -330,6 +340,8 @@ class Run:
 
     def _is_over(self, step: Step) -> bool:
         """A step without `optimizer.step()`: skipped by a gradient scaler, broken off, or no training at all."""
+        if step.moved:
+            return True
         if step.capture is None:
             return False
         return step.capture.was_dropped(step.forwards, PASSES_WITHOUT_BACKWARD)
@@ -344,12 +356,11 @@ class Run:
             self._in_update = True
             step = self._open
             if step is not None and step.capture is not None:
-                step.capture.listener.pause()
+                if not in_backward():
+                    step.capture.listener.pause()
                 if step.keep is not False:
                     started = time.perf_counter()
-                    step.capture.parameters.copy(optimizer)
-                    if self._gradients_are_written:
-                        step.capture.gradients.protect()
+                    step.capture.before_update(optimizer)
                     step.capture.seconds += time.perf_counter() - started
 
     def _after_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -359,15 +370,18 @@ class Run:
             self._in_update = False
             step = self._open
             if step is None:
-                self._missed_step()
+                self._missed_step(optimizer)
                 return
             self._passed_over = False
-            if step.capture is not None and not step.capture.gradients.check():
-                self._gradients_are_written = True
-            if not step.explicit:
+            if in_backward():  # one of many optimizers, each of which moves a parameter as its gradient arrives
+                step.moved = True
+            elif not step.explicit and self._endings.is_last(optimizer):
+                self._endings.ended_by(optimizer)
                 self._finish(step)
-            elif step.capture is not None:
-                step.capture.listener.resume()
+            else:
+                step.moved = True
+                if step.capture is not None:
+                    step.capture.listener.resume()
 
     def _take_over(self) -> None:
         """This thread trains. A step that another one began by calling the model is none."""
@@ -388,9 +402,11 @@ class Run:
             capture.end()
             capture.let_go()
 
-    def _missed_step(self) -> None:
-        """An optimizer has moved a model that was last seen in evaluation mode: it is being trained that way."""
-        if self._passed_over:
+    def _missed_step(self, optimizer: Any) -> None:
+        """An optimizer has moved a model while no step was open."""
+        if self._endings.came_late(optimizer):
+            self._gap("", "the update of another optimizer came when the step had ended; later steps wait for it")
+        elif self._passed_over:  # last seen in evaluation mode: it is being trained that way
             self._passed_over = False
             reason = (
                 "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "

@@ -22,8 +22,9 @@ class Selection:
 
     def __init__(self, watches: Iterable[Watch]) -> None:
         watches = list(watches)
-        self.default = any(watch.default for watch in watches) or not watches
+        self._watches = [(watch.name, watch.prefix, watch.default) for watch in watches]
         self.patterns = [p for watch in watches for p in watch.patterns or ()]
+        self._owners = [id(watch.module) for watch in watches for _ in watch.patterns or ()]
         self.may_match_type: Callable[[str], bool] | None = self._may_match if self.patterns else None
 
     def _may_match(self, type_: str) -> bool:
@@ -39,18 +40,33 @@ class Selection:
     def choose(self, capture: Capture, items: list[Item]) -> list[Item]:
         if not self.patterns:
             return items
-        tags = capture.tags
+        chosen = [[p.matches(named) for p in self.patterns] for named in map(_Named, items)]
         kept = [
-            i for i in items
-            if self.default or i.kind in ALWAYS or i.node in tags or any(p.matches(_Named(i)) for p in self.patterns)
+            i for i, marks in zip(items, chosen, strict=True)
+            if any(marks) or i.kind in ALWAYS or i.node in capture.tags or self._by_default(i)
         ]  # fmt: skip
-        return kept + self._functions(capture, {i.slot for i in kept})
+        functions, chosen_functions = self._functions(capture, {i.slot for i in kept})
+        matched = [any(marks) for marks in zip(*chosen, *chosen_functions, strict=True)]
+        called = {id(call.module) for call in capture.recorder.calls.entries if call.root}
+        capture.unmatched = [
+            pattern.text
+            for pattern, owner, is_matched in zip(self.patterns, self._owners, matched, strict=True)
+            if not is_matched and owner in called
+        ]
+        return kept + functions
 
-    def _functions(self, capture: Capture, known: set[int]) -> list[Item]:
-        """Single operations, under their labels."""
+    def _by_default(self, item: Item) -> bool:
+        """Whether everything of the model that a tensor belongs to is recorded."""
+        for name, prefix, default in self._watches:
+            if name and (item.node == name or item.node.startswith(prefix)):
+                return default
+        return next((default for name, _, default in self._watches if not name), True)
+
+    def _functions(self, capture: Capture, known: set[int]) -> tuple[list[Item], list[list[bool]]]:
+        """Single operations, under their labels; and for each that may be meant, which patterns mean it."""
         recorder = capture.recorder
         if not recorder.holder.functions:
-            return []
+            return [], []
         trace = Trace(recorder, "step")
         trace.seal()
         ops = [trace.op_at(node) for node in range(len(recorder.nodes))]
@@ -63,7 +79,7 @@ class Selection:
                 module = op.modules[-1] if op.modules else ""
                 place = place_of(recorder, slot)
                 found.append(Item(short, "", op.pass_, "computed", slot, module, place, None))
-        return found
+        return found, [[bool(mark[node]) for mark in marks] for node, _ in recorder.holder.functions]
 
 
 class _Named:

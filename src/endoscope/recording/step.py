@@ -41,6 +41,7 @@ class Step:
         self.began = time.perf_counter()
         self.forwards = 0
         self.failed = False
+        self.moved = False  # an optimizer has stepped, and the step goes on
 
     @property
     def recording(self) -> bool:

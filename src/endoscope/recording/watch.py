@@ -19,7 +19,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from endoscope.analysis.patterns import parse
+from endoscope.analysis.patterns import Selector, parse
 from endoscope.errors import BadArgument
 
 Hook = Callable[..., None]
@@ -89,7 +89,7 @@ class Watch:
         self.module: torch.nn.Module = getattr(model, "_orig_mod", model)
         self.name = name
         self.batch_dim = batch_dim
-        self.patterns = None if what is None else [parse(text) for text in what if text != "default"]
+        self.patterns = None if what is None else [_pattern(text) for text in what if text != "default"]
         self.default = what is None or "default" in what
         self._optimizers = [weakref.ref(o) for o in optimizers]
         self._others: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
@@ -136,6 +136,16 @@ class Watch:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+def _pattern(text: Any) -> Selector:
+    pattern = parse(text)
+    if pattern.related:
+        raise BadArgument(
+            f"what={text!r}: which operations are related is known when a step has ended, and that is too late to hold "
+            "their values. Use names, type:, in: and kind: instead."
+        )
+    return pattern
 
 
 def _is_there(tensor: Any) -> bool:

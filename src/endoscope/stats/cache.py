@@ -31,7 +31,8 @@ def source_key(facts: tuple[str, ...]) -> str:
     """A name for what the compiled code depends on: these facts and the text of the kernels."""
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    for path in (here / "layout.py", *sorted((here / "kernels").glob("*.py"))):
+    constants = (here / "layout.py", here.parent / "schema" / "stats.py")
+    for path in (*constants, *sorted((here / "kernels").glob("*.py"))):
         digest.update(path.read_bytes())
     digest.update("\0".join(facts).encode())
     return digest.hexdigest()[:32]

@@ -289,6 +289,31 @@ def test_a_recorded_step_inside_of_a_trace(tmp_path: Any) -> None:
     assert torch._C._len_torch_function_stack() == 0
 
 
+@pytest.mark.parametrize("bucket_view", [False, True])
+def test_distributed_training_writes_into_gradients(tmp_path: Any, bucket_view: bool) -> None:
+    """It does so below our ears: the first time that is a gap, from then on gradients are held before."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    try:
+        model = mlp()
+        wrapped = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=bucket_view)
+        optimizer = sgd(wrapped)
+        expected = []
+        with complaints(), endoscope.Run(tmp_path, trial="trial", when=1) as run:
+            run.watch(wrapped, optimizer)
+            for x, y in batches(3):
+                optimizer.zero_grad()
+                cross_entropy(wrapped(x), y).backward()
+                expected.append(model[0].weight.grad.clone())
+                optimizer.step()
+    finally:
+        torch.distributed.destroy_process_group()
+    recording = recorded(run)
+    assert numbers(recording) == [0, 1, 2]
+    for step in (1, 2):
+        assert same(recording.tensor("module.0.weight", step, of="gradient"), expected[step])
+    assert {gap.step for gap in recording.gaps} <= {0}
+
+
 def test_watching_twice_is_an_error_that_says_so(tmp_path: Any) -> None:
     model = mlp()
     optimizer = sgd(model)

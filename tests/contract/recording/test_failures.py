@@ -34,7 +34,8 @@ PLACES = """
     endoscope.recording.capture:Capture.tag
     endoscope.recording.capture:Capture.was_dropped
     endoscope.recording.capture:Parameters.before_write
-    endoscope.recording.capture:Parameters.copy
+    endoscope.recording.capture:Parameters.copy_those
+    endoscope.recording.capture:Capture.before_update
     endoscope.recording.finishing:Finisher.record
     endoscope.recording.finishing:Finisher.metrics
     endoscope.recording.finishing:measure_step

@@ -237,6 +237,49 @@ def test_a_module_under_no_grad_inside_the_model(tmp_path: Any) -> None:
     assert edges(recording) >= {("frozen", "last"), ("inferred", "last")}
 
 
+def test_results_that_lie_in_the_memory_of_a_parameter(tmp_path: Any) -> None:
+    """Learned positions, for example: an optimizer overwrites them at the end of the step."""
+
+    class Positions(nn.Module):
+        def __init__(self, how: Any) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(9, 6))
+            self.how = how
+
+        def forward(self, count: int) -> Any:
+            return self.how(self.table, count)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slice = Positions(lambda table, n: table[:n])
+            self.whole = Positions(lambda table, n: table)
+            self.detached = Positions(lambda table, n: table.detach())
+            self.last = nn.Linear(6, 3)
+
+        def forward(self, x: Any) -> Any:
+            n = len(x)
+            return self.last(x + self.slice(n) + self.whole(n)[:n] + self.detached(n)[:n])
+
+    model = Model()
+    optimizer = sgd(model)
+    expected = []
+    with strict_run(tmp_path, keep=9) as run:
+        run.watch(model, optimizer)
+        for x, y in batches(3):
+            expected.append([part.table.detach().clone() for part in (model.slice, model.whole, model.detached)])
+            model.detached.table.data += 1  # between steps
+            expected[-1][2] += 1
+            plain_step(model, optimizer, x, y)
+            model.detached.table.grad = torch.ones(9, 6)  # so that the optimizer moves it, too
+    recording = recorded(run)
+    assert recording.gaps == []
+    for step, (part, whole, detached) in enumerate(expected):
+        assert same(recording.tensor("slice", step), part[:5])
+        assert same(recording.tensor("whole", step), whole)
+        assert same(recording.tensor("detached", step), detached)
+
+
 def test_frozen_parameters(tmp_path: Any) -> None:
     model = mlp()
     model[0].requires_grad_(False)

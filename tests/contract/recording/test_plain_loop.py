@@ -13,6 +13,7 @@ import endoscope
 from endoscope.errors import BadArgument
 from tests.contract.recording.helpers import (
     batches,
+    complaints,
     mlp,
     numbers,
     plain_step,
@@ -212,6 +213,57 @@ def test_what_takes_patterns_of_the_tracer(tmp_path: Any) -> None:
     assert "first" not in recording.nodes
     assert same(recording.tensor(tanh[0], 1), hidden[1])
     assert recording.statistics(tanh[0], 1, of="gradient")["norm"] > 0
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("type:relu", {"relu_1"}),
+        (["in:2"], {"2", "2.weight", "2.bias"}),
+        (["0.weight", "1"], {"0.weight", "1"}),
+        (["type:linear & !in:0"], {"linear_2"}),
+        (["kind:parameter"], {"0.weight", "0.bias", "2.weight", "2.bias"}),
+        (["*.bias"], {"0.bias", "2.bias"}),
+        (["0 | 2"], {"0", "2"}),
+        (["default", "type:relu"], {"0", "1", "2", "0.weight", "0.bias", "2.weight", "2.bias", "input", "output"}),
+    ],
+)
+def test_patterns_of_every_kind(tmp_path: Any, what: Any, expected: set[str]) -> None:
+    model = mlp()
+    optimizer = sgd(model)
+    with strict_run(tmp_path) as run:
+        run.watch(model, optimizer, what=what)
+        simple_loop(model, optimizer, 2)
+    recording = recorded(run)
+    assert set(recording.nodes) - {"loss", "target"} == expected
+    assert recording.gaps == []
+
+
+def test_a_choice_for_one_model_is_none_for_another(tmp_path: Any) -> None:
+    models = [mlp(), mlp()]
+    optimizers = [sgd(model) for model in models]
+    with strict_run(tmp_path) as run:
+        run.watch(models[0], optimizers[0], what=["a.1"], name="a")
+        run.watch(models[1], optimizers[1], name="b")
+        for model, optimizer in zip(models, optimizers, strict=True):
+            simple_loop(model, optimizer, 1)
+    nodes = set(recorded(run).nodes)
+    assert {node for node in nodes if node.startswith("a")} == {"a.1"}
+    assert {"b.0", "b.0.weight", "b.1", "b.2"} <= nodes
+
+
+def test_a_pattern_that_means_nothing_is_said(tmp_path: Any) -> None:
+    model = mlp()
+    optimizer = sgd(model)
+    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run:
+        run.watch(model, optimizer, what=["0", "no.such.layer"])
+        simple_loop(model, optimizer, 3)
+    assert len(said) == 1 and "'no.such.layer'" in said[0]
+    assert "no.such.layer" in recorded(run).gaps[0].reason
+    with endoscope.Run(tmp_path, trial="trial") as run, pytest.raises(BadArgument, match=r"child_of\(0\)"):
+        run.watch(model, optimizer, what=["child_of(0)"])
+    with endoscope.Run(tmp_path, trial="trial") as run, pytest.raises(BadArgument, match="pattern"):
+        run.watch(model, optimizer, what=[3])
 
 
 def test_wrong_arguments_say_what_to_type(tmp_path: Any) -> None:

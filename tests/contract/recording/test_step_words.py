@@ -89,6 +89,48 @@ def test_tags_of_every_kind(tmp_path: Any) -> None:
     assert ("labels", "cost") in edges(recording)
 
 
+def test_anything_may_be_tagged(tmp_path: Any) -> None:
+    """A parameter, a result of a module, a leaf from before the step, one tensor under two names."""
+    model = mlp()
+    optimizer = sgd(model)
+    ((x, y),) = batches(1)
+    prompt = torch.zeros(6, requires_grad=True)
+    with strict_run(tmp_path, keep=5) as run:
+        run.watch(model, optimizer)
+        with run.step() as step:
+            step.tag("weight", model[0].weight, batch_dim=None)
+            step.tag("prompt", prompt, batch_dim=None)
+            out = model(x + prompt)
+            step.tag("scores", out)
+            step.tag("answers", out)
+            cross_entropy(out, y).backward()
+            expected = [model[0].weight.grad.clone(), prompt.grad.clone()]
+            optimizer.step()
+    recording = recorded(run)
+    assert same(recording.tensor("weight", 0, of="gradient"), expected[0])
+    assert same(recording.tensor("prompt", 0, of="gradient"), expected[1])
+    assert same(recording.tensor("scores", 0), out) and same(recording.tensor("answers", 0), out)
+    assert {("prompt", "input"), ("weight", "0")} <= edges(recording) or ("0.weight", "0") in edges(recording)
+
+
+def test_gradients_blocks_nest_and_survive_exceptions(tmp_path: Any) -> None:
+    model = mlp()
+    ((x, y),) = batches(1)
+    with strict_run(tmp_path) as run:
+        run.watch(model)
+        with run.step() as step:
+            with step.gradients("outer"):
+                cross_entropy(model(x), y).backward()
+                with step.gradients("inner"):
+                    model(x).mean().backward()
+                cross_entropy(model(x), y).backward()
+            with pytest.raises(KeyError), step.gradients("broken"):
+                raise KeyError
+            model(x).sum().backward()
+    recording = recorded(run)
+    assert recording.losses == ["outer", "inner", "loss"]
+
+
 def test_roles_of_one_node(tmp_path: Any) -> None:
     digits = [torch.full((4, 2), float(n)) for n in range(3)]
     with strict_run(tmp_path) as run, run.step() as step:

@@ -141,6 +141,33 @@ def test_samples_that_were_chosen_late_are_kept_raw(tmp_path: Any) -> None:
         assert same(recording.tensor("output", 1, sample=sample), out[sample])
 
 
+def test_samples_that_are_not_there(tmp_path: Any) -> None:
+    model = mlp()
+    optimizer = sgd(model)
+    with complaints(), endoscope.Run(tmp_path, trial="trial", when=1) as run:
+        run.watch(model, optimizer)
+        for x, y in batches(1):
+            with run.step() as step:
+                cross_entropy(model(x), y).backward()
+                step.decide(samples=[3, 99, 3, 1])
+    recording = recorded(run)
+    assert sorted(set(recording.steps[0].raw_samples)) == [1, 3]
+    for sample in (1, 3):
+        assert same(recording.tensor("input", 0, sample=sample), x[sample])
+
+
+def test_a_number_of_categories_that_does_not_fit_is_said(tmp_path: Any) -> None:
+    model = mlp()
+    with complaints() as said, endoscope.Run(tmp_path, trial="trial", when=1) as run:
+        run.watch(model)
+        for x, y in batches(1):
+            with run.step() as step:
+                cross_entropy(model(x), y).backward()
+                step.decide(categories=["a", "b"])
+    assert len(said) == 1 and "2 categories" in said[0]
+    assert len(recorded(run).steps[0].raw_samples) == 4  # chosen without them
+
+
 def test_samples_are_balanced_over_categories(tmp_path: Any) -> None:
     names = ["cat"] * 6 + ["dog"] + ["owl"]
     with strict_run(tmp_path, keep=3) as run, run.step() as step:

@@ -1,0 +1,37 @@
+"""Which optimizer ends a step: where several move the models one after the other, the last of them.
+
+    forward ─► backward ─► a.step() ─► b.step() ─► forward …
+
+Nobody says that b will follow, so the first time the step ends after a. Then it is known.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+
+class Endings:
+    """Learns the order of the optimizers from what they do between two forward passes."""
+
+    def __init__(self) -> None:
+        self._followed: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers after which another one comes
+        self._last: weakref.ref[Any] | None = None  # that ended a step, as long as no forward pass came after it
+
+    def forward_began(self) -> None:
+        self._last = None
+
+    def is_last(self, optimizer: Any) -> bool:
+        return optimizer not in self._followed
+
+    def ended_by(self, optimizer: Any) -> None:
+        self._last = weakref.ref(optimizer)
+
+    def came_late(self, optimizer: Any) -> bool:
+        """Whether the step that has just ended should have waited for this one."""
+        last = self._last() if self._last is not None else None
+        if last is None or last is optimizer:
+            return False
+        self._followed.add(last)
+        self._last = weakref.ref(optimizer)
+        return True
