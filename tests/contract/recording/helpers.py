@@ -56,17 +56,6 @@ def strict_run(root: Any, **settings: Any) -> Iterator[endoscope.Run]:
 
 
 @contextlib.contextmanager
-def lenient_run(root: Any, **settings: Any) -> Iterator[endoscope.Run]:
-    """A run as users have it; a complaint is printed by pytest, not raised, so look into `recording.gaps`."""
-    settings.setdefault("trial", "trial")
-    settings.setdefault("when", 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecordingWarning)
-        with endoscope.Run(root, **settings) as run:
-            yield run
-
-
-@contextlib.contextmanager
 def complaints() -> Iterator[list[str]]:
     """What Endoscope warned about in the block, as texts."""
     said: list[str] = []

@@ -56,7 +56,7 @@ def test_each_type_is_counted_by_itself(tmp_path: Any) -> None:
     assert steps_of(tmp_path, policies.every(3), "aaaabbbabb") == [0, 3, 4, 8]
 
 
-def test_the_function_knows_what_the_issue_says(tmp_path: Any) -> None:
+def test_a_function_is_told_number_type_seen_and_recorded(tmp_path: Any) -> None:
     seen = []
 
     def when(info: Any) -> bool:
