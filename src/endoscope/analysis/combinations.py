@@ -6,6 +6,7 @@ far as can be told the moment it has run? The answer is yes, no, or None for "no
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ Parents = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
-    """`a & b`"""
+class _Several:
+    """What `a & b` and `a | b` have in common."""
 
     text: str
     parts: tuple[Selector, ...]
@@ -25,50 +26,46 @@ class Every:
     @property
     def related(self) -> bool:
         return any(part.related for part in self.parts)
+
+    def atoms(self) -> Iterator[Pattern]:
+        return (atom for part in self.parts for atom in part.atoms())
+
+    def _joined(self, join: Callable[[int, int], int], ops: Sequence[Selectable], parents: Parents) -> bytearray:
+        return functools.reduce(
+            lambda a, b: bytearray(map(join, a, b)), (part.mark(ops, parents) for part in self.parts)
+        )
+
+
+class Every(_Several):
+    """`a & b`"""
+
+    __slots__ = ()
 
     def matches(self, op: Selectable) -> bool:
         return all(part.matches(op) for part in self.parts)
 
     def mark(self, ops: Sequence[Selectable], parents: Parents) -> bytearray:
-        marks = self.parts[0].mark(ops, parents)
-        for part in self.parts[1:]:
-            marks = bytearray(map(int.__and__, marks, part.mark(ops, parents)))
-        return marks
+        return self._joined(int.__and__, ops, parents)
 
     def early(self, op: Early) -> bool | None:
         answers = _answers(self.parts, op, decisive=False)
         return False if False in answers else None if None in answers else True
 
-    def atoms(self) -> Iterator[Pattern]:
-        return (atom for part in self.parts for atom in part.atoms())
 
-
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(_Several):
     """`a | b`"""
 
-    text: str
-    parts: tuple[Selector, ...]
-
-    @property
-    def related(self) -> bool:
-        return any(part.related for part in self.parts)
+    __slots__ = ()
 
     def matches(self, op: Selectable) -> bool:
         return any(part.matches(op) for part in self.parts)
 
     def mark(self, ops: Sequence[Selectable], parents: Parents) -> bytearray:
-        marks = self.parts[0].mark(ops, parents)
-        for part in self.parts[1:]:
-            marks = bytearray(map(int.__or__, marks, part.mark(ops, parents)))
-        return marks
+        return self._joined(int.__or__, ops, parents)
 
     def early(self, op: Early) -> bool | None:
         answers = _answers(self.parts, op, decisive=True)
         return True if True in answers else None if None in answers else False
-
-    def atoms(self) -> Iterator[Pattern]:
-        return (atom for part in self.parts for atom in part.atoms())
 
 
 def _answers(parts: tuple[Selector, ...], op: Early, decisive: bool) -> list[bool | None]:

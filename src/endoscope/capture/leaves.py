@@ -50,6 +50,30 @@ def argument_tensors(value: Any, found: list[Any]) -> None:
             argument_tensors(item, found)
 
 
+def tensor_places(args: Any, kwargs: Any, positional: str = "{}") -> Iterator[str]:
+    """Name of the argument of every tensor, in the order in which `argument_tensors` finds them: 0, 0[2], mask."""
+    for number, value in enumerate(args):
+        yield from _places_within(value, positional.format(number))
+    for name, value in (kwargs or {}).items():
+        yield from _places_within(value, str(name))
+
+
+def _places_within(value: Any, name: str) -> Iterator[str]:
+    if isinstance(value, torch.Tensor) or value is TENSOR:
+        yield name
+    elif value.__class__ in ATOMS:
+        return
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            yield from _places_within(item, f"{name}[{number}]")
+    elif value.__class__ is slice:
+        for number, item in enumerate((value.start, value.stop, value.step)):
+            yield from _places_within(item, f"{name}[{number}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _places_within(item, f"{name}[{key}]")
+
+
 def map_arguments(value: Any, change: Any) -> Any:
     """The same argument with every tensor replaced by `change(tensor)`, visited in the same order."""
     if isinstance(value, torch.Tensor) or value is TENSOR:

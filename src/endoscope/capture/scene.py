@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from endoscope.analysis.picture import NOWHERE, Box, Edge, Look, Node, Picture, Weight, common_box, size_text
 from endoscope.analysis.reach import ascend
-from endoscope.capture.leaves import ATOMS, TENSOR
+from endoscope.capture.leaves import ATOMS, tensor_places
 from endoscope.capture.marks import branch_edges, mark_tests, tests_of
 from endoscope.capture.records import Meta, slots_of
 from endoscope.schema.ops import Kind
@@ -143,7 +141,7 @@ class _Scene:
     def _reads(self, op: Op) -> Iterator[tuple[str, int]]:
         raw = op._raw
         made = op.kind in (Kind.COMPUTED, Kind.GENERATED)
-        places = list(_places(raw.args, raw.kwargs)) if made else []
+        places = list(tensor_places(raw.args, raw.kwargs, "arg {}")) if made else []
         for number, read in enumerate(raw.reads):
             for slot in slots_of(read):
                 yield (places[number] if number < len(places) else ""), slot
@@ -227,27 +225,6 @@ def shapes_text(metas: Sequence[Meta]) -> str:
     if len(shapes) <= _MOST_SHAPES:
         return ", ".join(shapes)
     return f"{len(shapes)} × {shapes[0]}" if len(set(shapes)) == 1 else f"{len(shapes)} tensors: {shapes[0]}, …"
-
-
-def _places(args: Any, kwargs: Any) -> Iterator[str]:
-    """Name of the argument of every tensor, in the order in which tensors are read."""
-    for number, value in enumerate(args):
-        yield from _within(value, f"arg {number}")
-    for name, value in (kwargs or {}).items():
-        yield from _within(value, str(name))
-
-
-def _within(value: Any, name: str) -> Iterator[str]:
-    if isinstance(value, torch.Tensor) or value is TENSOR:
-        yield name
-    elif value.__class__ in ATOMS:
-        return
-    elif isinstance(value, (list, tuple)):
-        for number, item in enumerate(value):
-            yield from _within(item, f"{name}[{number}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _within(item, f"{name}[{key}]")
 
 
 def _settings(args: Any, kwargs: Any) -> str:

@@ -13,7 +13,7 @@ import torch
 
 from endoscope.analysis.contract import Links, contract, contract_links
 from endoscope.analysis.graph_questions import Questions
-from endoscope.capture.leaves import ATOMS, TENSOR
+from endoscope.capture.leaves import tensor_places
 from endoscope.capture.modules import Layer
 from endoscope.capture.op import Op
 from endoscope.capture.records import Node, meta_of, slots_of
@@ -193,27 +193,5 @@ class _Facts:
 
 
 def _places(raw: Node) -> Iterator[str]:
-    """Name of the argument of every tensor, in the order in which tensors are read."""
-    if raw.func is None:  # an output reads one thing
-        yield "0"
-        return
-    for number, value in enumerate(raw.args):
-        yield from _within(value, str(number))
-    for name, value in (raw.kwargs or {}).items():
-        yield from _within(value, str(name))
-
-
-def _within(value: Any, name: str) -> Iterator[str]:
-    if isinstance(value, torch.Tensor) or value is TENSOR:
-        yield name
-    elif value.__class__ in ATOMS:
-        return
-    elif isinstance(value, (list, tuple)):
-        for number, item in enumerate(value):
-            yield from _within(item, f"{name}[{number}]")
-    elif value.__class__ is slice:
-        for number, item in enumerate((value.start, value.stop, value.step)):
-            yield from _within(item, f"{name}[{number}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _within(item, f"{name}[{key}]")
+    """Where each tensor arrives; an output reads one thing."""
+    return iter(("0",)) if raw.func is None else tensor_places(raw.args, raw.kwargs)

@@ -205,7 +205,6 @@ class Run:
         if self._open is not step:
             return
         if error is not None:
-            step.failed = True
             step.settings["exception"] = f"{type(error).__name__}: {error}"
         with self.shield("the end of a step"):
             self._finish(step)

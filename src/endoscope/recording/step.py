@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -37,10 +36,7 @@ class Step:
         self.keep: bool | None = None  # what the user decided
         self.samples: list[int] | None = None
         self.categories: list[str] | None = None
-        self.why = ""
-        self.began = time.perf_counter()
         self.forwards = 0
-        self.failed = False
         self.moved = False  # an optimizer has stepped, and the step goes on
 
     @property

@@ -26,7 +26,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from endoscope.server.answers import as_json
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 FRAMES = "/frames/"  # what custom views made; has a policy of its own
 
