@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
-import pytest
-
-from endoscope.analysis.branches import Asked, Decision, Heard, branches
-from endoscope.analysis.conditionals import NOTHING, Test, Unlocated
-from tests.analysis.small_ear import Block, Ear, Number, define, listen
-
-
-def told(function: Any, *values: Any) -> list[str]:
-    """Every decision in one line: test, value, branch; operations of the test | of the branch."""
-    ear, out = listen(function, *values)
-    return [tell(ear, decision) for decision in ear.decisions(out)]
-
-
-def tell(ear: Ear, found: Decision) -> str:
-    asked = found.test.asked if isinstance(found.test, Test) else "?"
-    nodes = f"{ear.named(found.test_nodes)} | {ear.named(found.branch_nodes)}".strip()
-    return f"{asked}: {found.value} -> {found.branch}; {nodes}"
+from endoscope.analysis.branches import Asked, Heard, branches
+from endoscope.analysis.conditionals import NOTHING, Unlocated
+from tests.analysis.small_ear import Block, Ear, define, listen
+from tests.analysis.telling import tell, told
 
 
 def test_the_example_of_the_paper() -> None:
@@ -424,103 +408,6 @@ def test_a_kept_bool_that_may_not_be_looked_at() -> None:
     assert told(f, 1, 3) == ["ok: True -> unknown; |"]
 
 
-# ---- branches that call functions ---------------------------------------------------------------------------------
-
-
-def deeper(x):
-    return x.sin()
-
-
-def helper(x):
-    return deeper(x) * 3
-
-
-def other(x):
-    return x.mean() - 1
-
-
-def test_functions_called_from_a_branch() -> None:
-    def f(x):
-        if x > 0:
-            x = x + 1
-            x = helper(x)
-            x = x + 1
-        return other(x)
-
-    assert told(f, 1) == ["x > 0: True -> then; gt | add sin mul add"]
-
-
-def test_functions_at_the_end_of_a_branch_and_after_it() -> None:
-    def f(x):
-        if x > 0:
-            x = helper(x)
-        return other(x)
-
-    assert told(f, 1) == ["x > 0: True -> then; gt | sin mul"]
-
-
-def test_functions_only_after_a_branch() -> None:
-    def f(x):
-        if x > 0:
-            x = x * 2
-        return helper(x)
-
-    assert told(f, 1) == ["x > 0: True -> then; gt | mul"]
-
-
-def test_a_call_that_was_heard_itself_does_not_answer_for_what_follows() -> None:
-    def f(x):
-        if x > 0:
-            x = x.mean()
-        g = helper
-        return g(x)
-
-    assert told(f, 1) == ["x > 0: True -> then; gt | mean"]
-
-
-def test_modules_called_from_a_branch_and_after_it() -> None:
-    first, second = Block(helper), Block(other)
-
-    def f(x):
-        if x > 0:
-            x = first(x)
-        x = second(x)
-        return x
-
-    assert told(f, 1) == ["x > 0: True -> then; gt | sin mul"]
-
-
-def test_modules_within_themselves() -> None:
-    def forward(x, depth):
-        if x > 0:
-            x = x + 1
-            if depth:
-                x = block(x, depth - 1)
-            x = x * 2
-        return x.sin()
-
-    block = Block(forward)
-    lines = told(lambda x: block(x, 1), 1)
-    assert lines == [
-        "x > 0: True -> then; gt | add gt add mul sin mul",
-        "x > 0: True -> then; gt | add mul",
-    ]
-
-
-def test_a_module_that_ends_with_the_branch() -> None:
-    def forward(x):
-        if x > 0:
-            x = helper(x)
-        return x
-
-    block = Block(forward)
-
-    def f(x):
-        return (lambda y: deeper(y))(block(x))
-
-    assert told(f, 1) == ["x > 0: True -> then; gt | sin mul"]
-
-
 # ---- what cannot be told ------------------------------------------------------------------------------------------
 
 
@@ -557,33 +444,3 @@ def test_an_unknown_value_is_judged_by_what_is_heard() -> None:
 
 def test_nothing_was_asked() -> None:
     assert branches([], [Heard(0, None, -1)], [()], [1]) == []
-
-
-# ---- speed --------------------------------------------------------------------------------------------------------
-
-
-def step(x: Number, total: Number) -> tuple[Number, Number]:
-    x = x + 1
-    if x > 3:
-        x = x.sin()
-    total = total + x
-    return x, total
-
-
-def many(x: Number, total: Number) -> Number:
-    for _ in range(3000):
-        x, total = step(x, total)
-        if total > 1e9:
-            break
-    return x
-
-
-@pytest.mark.parametrize("outputs", [True, False])
-def test_thousands_of_decisions(outputs: bool) -> None:
-    ear, out = listen(many, 0, 0)
-    started = time.process_time()
-    found = ear.decisions(out if outputs else None)
-    taken = time.process_time() - started
-    assert len(found) == 6000
-    assert ear.named(found[-2].branch_nodes) == "sin"
-    assert taken < 3  # about 0.4 s where nothing else runs
