@@ -5,7 +5,7 @@ export function App() {
   return (
     <main style={{ height: "100%" }}>
       <Empty>
-        This page shows recordings of training runs. Start it with <code>endoscope show DIR</code>.
+        The panels of this page are not finished. Read the recording with <code>endoscope.open(path)</code>.
       </Empty>
     </main>
   );
