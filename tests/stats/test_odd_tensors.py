@@ -9,6 +9,7 @@ import torch
 
 from endoscope.schema.stats import NUMBERS
 from endoscope.stats import Request, measure
+from endoscope.stats.plan import Scratch
 from endoscope.stats.measuring import SAMPLE_CAP
 from tests.stats import compare, twin
 
@@ -165,27 +166,30 @@ def test_a_processor_that_takes_subnormal_numbers_for_zeros() -> None:
     assert compare.histogram_of(after, 0) == twin.histogram(numbers.tolist())
 
 
-def test_a_tensor_that_is_written_while_it_is_measured() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_tensor_that_is_written_while_it_is_measured(dtype: torch.dtype) -> None:
     """The numbers are then anybody's guess, but it does no harm, and the next tensor is right."""
-    tensor, stop = torch.randn(300, 3000), threading.Event()
+    tensor, stop = torch.randn(300, 3000, dtype=dtype), threading.Event()
+    tiny = torch.randn(300, 3000, dtype=dtype).mul_(10).exp_()
 
     def write() -> None:
         while not stop.is_set():
             tensor.normal_()
             tensor.fill_(math.nan)
             tensor.zero_()
+            tensor.copy_(tiny)
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(30):
+        for _ in range(60):
             measure([Request(tensor, 0), Request(tensor[:4, :900], None)], threads=1)
+            assert not any(memory.any() for scratch in Scratch._idle for memory in scratch.counters)
     finally:
         stop.set()
         writer.join()
-    for _ in range(2):
-        tensor.fill_(1.0)
-        measured = measure([Request(tensor, 0)], threads=1)
+    tensor.fill_(1.0)
+    measured = measure([Request(tensor, 0)], threads=1)
     assert compare.histogram_of(measured, 0)[193] == measured.hist_values.sum() == tensor.numel()
 
 

@@ -124,23 +124,24 @@ def _started(kernels: Kernels, job: list[int], rows: list[int], keep: object) ->
 def _work(kernels: Kernels, job: list[int], rows: list[int], keep: object = None) -> None:
     if not rows:
         return
-    scratch = _Scratch.take()
+    scratch = Scratch.take()
     table, order = array("q", job + scratch.addresses), array("q", rows)
     kernels.measure_all(table.buffer_info()[0], order.buffer_info()[0], len(rows))
     scratch.give_back()
 
 
-class _Scratch:
+class Scratch:
     """Memory for one running kernel; kept for the next, because all counters in it are zero again."""
 
-    _idle: list[_Scratch] = []  # noqa: RUF012 (shared on purpose; append and pop are atomic)
+    _idle: list[Scratch] = []  # noqa: RUF012 (shared on purpose; append and pop are atomic)
 
     def __init__(self) -> None:
         self._memory = [np.zeros(size, dtype) for dtype, size in at.SCRATCH.values()]
+        self.counters = self._memory[:2]  # zero between two jobs
         self.addresses = [memory.ctypes.data for memory in self._memory]
 
     @classmethod
-    def take(cls) -> _Scratch:
+    def take(cls) -> Scratch:
         try:
             return cls._idle.pop()
         except IndexError:

@@ -25,6 +25,7 @@ from endoscope.stats.kernels.machine import (
 
 PER_COARSE = 128
 MOST_COARSE = 4096  # of one sign
+ZERO_COUNTERS = 8  # behind the keys of both signs
 COUNT_BITS = np.uint32(0x7FFFFFFF)  # the highest bit marks a bin
 
 
@@ -58,12 +59,12 @@ def _coarse_sum(table: int, first: int) -> int:
     return np.int64(count)
 
 
-@kernel("UniTuple(i8, 3)(i8, b1, f8, i8, i8, i8)")
-def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, stored: int) -> tuple[int, int, int]:
+@kernel("UniTuple(i8, 2)(i8, b1, f8, i8, i8, i8)")
+def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, stored: int) -> tuple[int, int]:
     """Add up fine bins to coarse ones, from the largest magnitude down until all numbers are found.
 
     Counts go to `coarse` (positive, then negative) and to the stored histogram. Returns the lowest and the
-    highest coarse bin, and how many numbers are missing: none, unless somebody wrote to the tensor meanwhile.
+    highest coarse bin.
     """
     sign = keys_per_sign(is_wide)
     offset = 2 * ((1023 if is_wide else 127) + LOWEST_EXPONENT)
@@ -80,7 +81,7 @@ def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, s
         set_u32(stored, right, get_u32(stored, right) + positive)
         set_u32(stored, left, get_u32(stored, left) + negative)
         nonzero -= positive + negative
-    return bottom, top, nonzero
+    return bottom, top
 
 
 @kernel("UniTuple(i8, 3)(i8, b1, i8, i8, i8, i8, i8)")
@@ -112,34 +113,44 @@ def find(table: int, is_wide: bool, coarse: int, bottom: int, top: int, zeros: i
     return -1, 0, 1  # not reached: the rank is smaller than the number of numbers
 
 
-@kernel("void(i8, i8, i8)")
-def _clear_range(table: int, first: int, count: int) -> None:
+@kernel("i8(i8, i8, i8)")
+def _take_out(table: int, first: int, count: int) -> int:
+    """Set some counters to zero; returns how many numbers were counted in them."""
+    counted = np.uint32(0)
     for i in range(count):
+        counted += get_u32(table, first + i) & COUNT_BITS
         set_u32(table, first + i, np.uint32(0))
+    return np.int64(counted)
 
 
-@kernel("void(i8)")
-def clear_subnormal(table: int) -> None:
-    """Forget all float32 numbers that have the lowest exponent."""
-    _clear_range(table, 0, 2 * PER_COARSE)
-    _clear_range(table, keys_per_sign(False), 2 * PER_COARSE)
+@kernel("i8(i8)")
+def take_out_smallest(table: int) -> int:
+    """Forget all float32 numbers that share their fine bin with zero; returns how many there were."""
+    return _take_out(table, 0, 1) + _take_out(table, keys_per_sign(False), 1)
+
+
+@kernel("i8(i8)")
+def take_out_subnormal(table: int) -> int:
+    """Forget all float32 numbers that have the lowest exponent; returns how many there were."""
+    return _take_out(table, 0, 2 * PER_COARSE) + _take_out(table, keys_per_sign(False), 2 * PER_COARSE)
 
 
 @kernel("void(i8, b1, i8, i8, i8, i8, i8)")
-def clear(table: int, is_wide: bool, coarse: int, bottom: int, top: int, odd: int, missing: int) -> None:
-    """Set all counters to zero that can have been used; `odd` is how many numbers were not finite."""
+def clear(table: int, is_wide: bool, coarse: int, bottom: int, top: int, odd: int, counted: int) -> None:
+    """Set all counters to zero; `odd` is how many numbers were not finite, `counted` how many are in the table.
+
+    Only those in reach are looked at. If numbers are left then, somebody wrote to the tensor meanwhile: what was
+    counted is not what was added up, and the rest can be anywhere.
+    """
     sign = keys_per_sign(is_wide)
-    if missing != 0:
-        _clear_range(table, 0, 2 * sign)
     for bin in range(bottom, top + 1):
         if get_u32(coarse, bin):
-            _clear_range(table, bin * PER_COARSE, PER_COARSE)
+            counted -= _take_out(table, bin * PER_COARSE, PER_COARSE)
         if get_u32(coarse, MOST_COARSE + bin):
-            _clear_range(table, sign + bin * PER_COARSE, PER_COARSE)
-    set_u32(table, 0, np.uint32(0))
-    set_u32(table, sign, np.uint32(0))
-    _clear_range(table, 2 * sign, 8)
+            counted -= _take_out(table, sign + bin * PER_COARSE, PER_COARSE)
+    counted -= _take_out(table, 0, 1) + _take_out(table, sign, 1) + _take_out(table, 2 * sign, ZERO_COUNTERS)
     if odd > 0:  # they have the highest exponent
         last = sign - 2 * PER_COARSE
-        _clear_range(table, last, 2 * PER_COARSE)
-        _clear_range(table, sign + last, 2 * PER_COARSE)
+        counted -= _take_out(table, last, 2 * PER_COARSE) + _take_out(table, sign + last, 2 * PER_COARSE)
+    if counted != 0:
+        _take_out(table, 0, 2 * sign)

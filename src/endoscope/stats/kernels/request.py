@@ -44,11 +44,10 @@ def _look(
     """Add numbers to the totals and to the fine histogram; returns what `piece.look` does."""
     if not is_wide:
         return piece.look(job, state, address, length)
-    table = get_i64(job, at.FINE_WIDE)
+    table, zero = get_i64(job, at.FINE_WIDE), 2 * histogram.keys_per_sign(True)
     for i in range(length):
-        number = get_f64(address, i)
-        if number != 0.0:  # zeros are counted elsewhere, and numbers that are not finite do no harm
-            increment(table, histogram.key_of(number, True))
+        number = get_f64(address, i)  # those that are not finite do no harm
+        increment(table, histogram.key_of(number, True) if number != 0.0 else zero)
     return piece.look_at_doubles(state, address, length, scale)
 
 
@@ -155,21 +154,21 @@ def _scale(job: int, request: int) -> float:
     return 1.0
 
 
-@kernel("void(i8, i8, i8, i8)")
-def _take_zeros_out(job: int, request: int, table: int, zeros: int) -> None:
+@kernel("i8(i8, i8, i8, i8)")
+def _take_zeros_out(job: int, request: int, table: int, zeros: int) -> int:
     """Zeros share their fine bin with numbers below 1e-40. If there are any of those, they are counted again.
 
     If there are too few of both, the processor takes all subnormal numbers for zeros (torch.set_flush_denormal).
+    Returns by how much the table then counts fewer numbers.
     """
     sign = histogram.keys_per_sign(False)
-    both = np.int64(get_u32(table, 0)) + np.int64(get_u32(table, sign))
-    set_u32(table, 0, np.uint32(0))
-    set_u32(table, sign, np.uint32(0))
+    both = histogram.take_out_smallest(table)
     if both < zeros:
-        histogram.clear_subnormal(table)
-    if both <= zeros:
-        return
+        return both + histogram.take_out_subnormal(table)
+    if both == zeros:
+        return both
     size, scratch = get_i64(request, at.SAMPLE_SIZE), get_i64(job, at.ROWS)
+    again = 0
     for sample in range(get_i64(request, at.SAMPLES)):
         for start in range(0, size, at.PIECE):
             count = fewer(at.PIECE, size - start)
@@ -179,6 +178,8 @@ def _take_zeros_out(job: int, request: int, table: int, zeros: int) -> None:
                 key = histogram.key_of(number, False)
                 if number != np.float32(0.0) and (key == 0 or key == sign):
                     increment(table, key)
+                    again += 1
+    return both - again
 
 
 @kernel("void(i8, i8)")
@@ -201,13 +202,14 @@ def _finish_histogram(job: int, request: int, state: int, row: int, is_wide: boo
     low, high = get_f64(whole, total.LOW), get_f64(whole, total.HIGH)
     table, coarse = get_i64(job, at.FINE_WIDE if is_wide else at.FINE), get_i64(job, at.COARSE)
     stored = get_i64(job, at.HISTOGRAMS) + 4 * HISTOGRAM_BINS * row
+    counted = get_i64(request, at.SAMPLES) * get_i64(request, at.SAMPLE_SIZE)
     if not is_wide:
-        _take_zeros_out(job, request, table, np.int64(get_f64(state, total.PLAIN_ZEROS)))
-    bottom, top, missing = histogram.read(table, is_wide, greater(high, -low), finite - zeros, coarse, stored)
+        counted -= _take_zeros_out(job, request, table, np.int64(get_f64(state, total.PLAIN_ZEROS)))
+    bottom, top = histogram.read(table, is_wide, greater(high, -low), finite - zeros, coarse, stored)
     set_u32(stored, ZERO_BIN, zeros)
     _trim(stored, get_i64(job, at.HISTOGRAM_ENDS) + 16 * row)
     quantiles.write(job, request, row, table, bottom, top, finite, zeros, low, high)
-    histogram.clear(table, is_wide, coarse, bottom, top, odd, missing)
+    histogram.clear(table, is_wide, coarse, bottom, top, odd, counted)
 
 
 @kernel("void(i8, i8)")
