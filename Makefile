@@ -1,6 +1,6 @@
 # One verb per chore. The first run creates .venv and installs what constraints.txt pins; later runs start at once.
 #
-#   make demo     trace a small model, print it, prove it
+#   make demo     train a small network with a bug in it, and show the page (DEMO_SERVE=0: only record)
 #   make test     the whole test suite
 #   make check    lint, formatting, types, house rules
 #   make bench    every benchmark, each prints one table
@@ -17,16 +17,16 @@ PAGE := $(BIN)/python frontend/bundle.py
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs page install graphviz clean
+.PHONY: help demo test check bench docs page install graphviz chromium clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
-demo: $(INSTALLED)
+demo: $(INSTALLED) page
 	@$(BIN)/endoscope demo
 
-test: $(INSTALLED) graphviz page
+test: $(INSTALLED) graphviz chromium page
 	$(PAGE) types
 	$(PAGE) test
 	$(BIN)/python -m pytest
@@ -42,6 +42,13 @@ graphviz:
 	@command -v dot > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
 		apt-get update -qq && apt-get install -y -qq graphviz > /dev/null; } || \
 		echo "Graphviz is missing, tests that draw are skipped. Install it with your package manager."
+
+# The page is tested in a real browser, which pip cannot install either.
+chromium:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
+		command -v google-chrome > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+		apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } || \
+		echo "Chromium is missing, tests of the page are skipped. Install it with your package manager."
 
 check: $(INSTALLED) page
 	$(BIN)/ruff check .

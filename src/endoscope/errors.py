@@ -14,6 +14,7 @@ EndoscopeError                   everything below; catch this to catch us and no
     └── NewerFormat              it was written by a newer version of Endoscope
 
 DamageWarning (a UserWarning)    part of a recording cannot be read; the rest can
+RecordingWarning (a UserWarning) something could not be recorded; training goes on
 
 Every message says what was seen, why it cannot work and what to type instead. ``http_status`` is what the
 server answers when the error reaches it.
@@ -98,3 +99,7 @@ class NewerFormat(NotARecording):
 
 class DamageWarning(UserWarning):
     """Part of a recording cannot be read; the message names the file. Everything else can be read."""
+
+
+class RecordingWarning(UserWarning):
+    """Something could not be recorded. Training goes on; the recording says what is missing."""

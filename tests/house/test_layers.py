@@ -29,7 +29,7 @@ MAY_IMPORT = {
 }
 
 # These use Endoscope as a user does, through its public names. `cli` may reach anything, inside a command.
-USES_PUBLIC_NAMES = {"cli", "integrations"}
+USES_PUBLIC_NAMES = {"cli", "demo", "integrations"}
 MAY_IMPORT_ANYTHING = {"cli"}
 
 # A method that is shorthand for a public function of a higher layer (`trace.validate()`) goes through the

@@ -35,7 +35,7 @@ else:
 def test_the_command_line_shows_the_message_without_a_traceback() -> None:
     result = run_python(WITHOUT_TORCH + "from endoscope.cli import main; sys.exit(main(['demo']))")
     assert result.returncode == 1
-    assert result.stderr.startswith("endoscope: endoscope.trace needs PyTorch")
+    assert result.stderr.startswith("endoscope: endoscope.Run needs PyTorch")
     assert "Traceback" not in result.stderr
 
 

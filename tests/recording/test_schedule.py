@@ -13,7 +13,8 @@ from endoscope.recording import policies
 from endoscope.recording.budget import RARE, ROUTINE, URGENT, Budget
 from endoscope.recording.schedule import Decision, Schedule, StepInfo, Verdict
 
-LET_GO, RECORD, HOLD = Verdict(False, True), Verdict(True, True), Verdict(True, False)
+LET_GO, RECORD, HOLD = Verdict(False, True), Verdict(True, True, final=True), Verdict(True, False)
+RECORD_UNLESS = Verdict(True, True)  # the end of the step still has a say
 
 
 def run(schedule: Schedule, types: list[str], **finish: Any) -> list[int]:
@@ -73,7 +74,7 @@ def test_policies_are_told_what_is_known() -> None:
 
 def test_an_early_policy_may_return_a_decision() -> None:
     schedule = Schedule(lambda info: Decision(True, samples=(3, 1), why="because"))
-    assert schedule.begin(0) == RECORD
+    assert schedule.begin(0) == RECORD_UNLESS
     assert schedule.finish() == Decision(True, (3, 1), "because")
 
 
@@ -93,7 +94,7 @@ def test_late_policies_hold_every_step_until_its_end() -> None:
         verdicts.append(schedule.begin(number))
         decision = schedule.finish(metrics={"loss": 9.0 if number == 50 else 1.0})
         recorded += [(number, decision.why)] * decision.keep
-    assert verdicts == [RECORD] + [HOLD] * 59
+    assert verdicts == [RECORD_UNLESS] + [HOLD] * 59
     assert recorded == [(0, "every(100)"), (50, "spike: loss 9, usually 1")]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from endoscope.errors import ValueNotKept
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import Key, RawValues
 from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
@@ -140,6 +141,30 @@ def test_samples_and_units(client: TestClient, recording: Recording) -> None:
     found = table(client, "/api/trials/first/units", node="encoder", step=5)
     assert found.column_names == list(UNIT) and json.loads(found.schema.metadata[b"shape"]) == [3]
     assert found["abs_max"].to_pylist() == recording.units("encoder", 5)["abs_max"].tolist()
+
+
+@pytest.mark.parametrize(("number", "type_", "ordinal"), [(2, "train", 2), (2, "rare", 3)])
+def test_one_sample_of_all_tensors_of_a_step(
+    client: TestClient, recording: Recording, number: int, type_: str, ordinal: int
+) -> None:
+    found = table(client, f"/api/trials/first/steps/{number}/samples/1", type=type_)
+    assert set(found.column_names) == columns(wire.StepSampleRow, *SAMPLE)
+    rows = {(row["node"], row["role"], row["pass"], row["of"]): row for row in found.to_pylist()}
+    asked = {
+        (key.node, key.role, key.pass_, key.of): {"of": key.of, "role": key.role, "pass_": key.pass_, "type": type_}
+        for key in STEPS[ordinal][2]
+    }
+    expected = {}
+    for place, which in asked.items():
+        try:
+            samples = recording.samples(place[0], number, **which)
+        except ValueNotKept:  # parameters have no samples
+            continue
+        at = samples["sample"].tolist().index(1)
+        expected[place] = {name: samples[name][at] for name in SAMPLE}
+    assert expected
+    assert {place: {name: row[name] for name in SAMPLE} for place, row in rows.items()} == expected
+    assert table(client, f"/api/trials/first/steps/{number}/samples/10000", type=type_).num_rows == 0
 
 
 def test_raw_values(client: TestClient, recording: Recording) -> None:

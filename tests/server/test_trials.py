@@ -156,3 +156,18 @@ def test_a_newer_recording_is_named_and_the_others_are_shown(runs: Path, serve: 
 def test_unknown_addresses_are_sentences(client: TestClient) -> None:
     assert client.get("/api/nix").json()["error"].startswith("There is nothing at /api/nix")
     assert client.post("/api/catalog").status_code == 405
+
+
+def test_tensors_say_which_steps_have_them(client: TestClient) -> None:
+    found = client.get("/api/trials/first").json()["steps"]
+    tensors = client.get("/api/trials/first/tensors").json()
+    names = list(zip(tensors["node"], tensors["role"], tensors["passes"], tensors["of"], strict=True))
+    assert len(set(names)) == len(names), "two shapes of one tensor are one tensor"
+    assert tensors["ordinals"] == found["ordinal"]
+    for at, (_, _, keys) in zip(tensors["setOf"], STEPS, strict=True):
+        there = {names[place] for place in tensors["sets"][at]}
+        assert there == {(key.node, key.role, key.pass_, key.of) for key in keys}
+    assert len(tensors["sets"]) == 3, "steps with the same tensors share a list"
+    batch = dict(zip(names, tensors["batch"], strict=True))
+    assert batch["encoder", "", 1, "value"] == 6, "of two shapes the larger"
+    assert batch["encoder.weight", "", 1, "parameter"] == 0

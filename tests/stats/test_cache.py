@@ -6,6 +6,7 @@ are handed what was compiled for this test run.
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ measured = stats.measure([stats.Request(torch.arange(6.0).reshape(2, 3), 0)] * 2
 again = stats.warm()
 stats.measure([stats.Request(torch.ones(2), 0)])
 print(json.dumps({{
-    "origin": origin, "again": again, "numba": "numba" in sys.modules,
+    "origin": origin, "again": again, "numba": "numba" in sys.modules, "llvmlite": "llvmlite" in sys.modules,
     "mean": measured.whole["mean"].tolist(), "samples": measured.samples["max"].tolist(),
 }}))
 """
@@ -67,7 +68,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The symbol and a file with the machine code of this machine."""
     if warm() not in ("cache", "compiled"):
         pytest.fail("there are no compiled kernels on this machine")
-    kept = cache.read(compiled._target().key)
+    kept = cache.read(compiled.key())
     assert kept is not None
     path = tmp_path_factory.mktemp("code") / "code"
     path.write_bytes(kept[1])
@@ -82,7 +83,7 @@ def ready_made(code: tuple[str, Path]) -> str:
 @pytest.fixture
 def warm_folder(code: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cache.write(compiled._target().key, code[0], code[1].read_bytes())
+    cache.write(compiled.key(), code[0], code[1].read_bytes())
     return tmp_path
 
 
@@ -102,9 +103,21 @@ def test_a_warm_start_is_silent_and_without_numba(warm_folder: Path) -> None:
     assert (found["origin"], found["numba"], said) == ("cache", False, "")
 
 
-def test_a_warm_start_without_numba_installed(warm_folder: Path) -> None:
-    found, said = run(warm_folder, "sys.modules['numba'] = None")
+@pytest.mark.skipif(not sys.platform.startswith("linux") or platform.machine() != "x86_64", reason="needs LLVM there")
+def test_a_warm_start_needs_no_compiler_at_all(warm_folder: Path) -> None:
+    found, said = run(warm_folder, "sys.modules['numba'] = sys.modules['llvmlite'] = None")
     assert found["origin"] == "cache" and said == ""
+
+
+def test_where_the_code_cannot_be_loaded_otherwise_the_compiler_does_it(warm_folder: Path) -> None:
+    refuse = """
+from endoscope.stats import machine_code
+def load(code, function):
+    raise machine_code.Unsupported("tried")
+machine_code.load = load
+"""
+    found, said = run(warm_folder, refuse)
+    assert (found["origin"], found["llvmlite"], said) == ("cache", True, "")
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "one byte", "other text", "a folder"])

@@ -9,8 +9,8 @@ import torch
 
 from endoscope.schema.stats import NUMBERS
 from endoscope.stats import Request, measure
-from endoscope.stats.plan import Scratch
 from endoscope.stats.measuring import SAMPLE_CAP
+from endoscope.stats.plan import Scratch
 from tests.stats import compare, twin
 
 

@@ -51,6 +51,15 @@ export const UNIT_STATISTICS = [
   "abs_max",
 ] as const;
 
+/** One of several answers that travel together. */
+export interface Part {
+  readonly status: number;
+  /** Without those that fill it up to a multiple of eight */
+  readonly bytes: number;
+  /** Names in small letters */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** One trial in the list of all trials. */
 export interface TrialSummary {
   /** Of its folder; addresses use it */
@@ -169,6 +178,23 @@ export interface StepFacts {
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
+/** Which tensors were recorded at which steps. Columns, one entry per tensor, whatever its shape was. */
+export interface Tensors {
+  readonly node: readonly string[];
+  readonly role: readonly string[];
+  readonly passes: readonly number[];
+  readonly of: readonly string[];
+  readonly kind: readonly string[];
+  /** How many samples it has; 0: none. Of several shapes the largest */
+  readonly batch: readonly number[];
+  /** Different collections of tensors that steps have; places in the columns, ascending */
+  readonly sets: readonly (readonly number[])[];
+  /** The steps */
+  readonly ordinals: readonly number[];
+  /** For each of them, the place in `sets`; -1: it can no longer be read */
+  readonly setOf: readonly number[];
+}
+
 /** Something the user wrote down. */
 export interface Note {
   readonly step: number;
@@ -219,7 +245,7 @@ export interface Modules {
 /** How the user arranged the graph; kept in page.json in the folder of the trial. */
 export interface Layout {
   readonly version: number;
-  /** Node -> where it was put */
+  /** "n:" and a node, or "g:" and a module -> where it was put */
   readonly pins: Readonly<Record<string, readonly [number, number]>>;
   /** Node or address of a module -> what the user calls it */
   readonly renames: Readonly<Record<string, string>>;
@@ -337,6 +363,15 @@ export interface StepRow {
   readonly source: string;
   /** Whether raw values were kept */
   readonly raw: boolean;
+}
+
+/** One sample of one tensor at one step. Beside these, one column for each of SAMPLE_STATISTICS. */
+export interface StepSampleRow {
+  readonly pass: number;
+  readonly node: string;
+  readonly role: string;
+  readonly of: string;
+  readonly kind: string;
 }
 
 /** One sample of one tensor. Beside this, one column for each of SAMPLE_STATISTICS. */

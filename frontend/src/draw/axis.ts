@@ -14,12 +14,16 @@ export function roundTicks(low: number, high: number, count: number): number[] {
   return ticks;
 }
 
-/** Keeps labels that have room: `places` are middles in pixels, ascending. */
-export function withoutCrowding<T>(items: readonly T[], place: (item: T) => number, gap: number): T[] {
+/** Keeps labels that have room: places are middles in pixels, ascending. One that `must` stay pushes others away. */
+export function withoutCrowding<T>(
+  items: readonly T[], place: (item: T) => number, gap: number, must: (item: T) => boolean = () => false,
+): T[] {
+  const needed = items.filter(must).map(place);
   const kept: T[] = [];
   let last = -Infinity;
   for (const item of items) {
-    if (place(item) - last < gap) continue;
+    const isCrowded = place(item) - last < gap || needed.some((at) => Math.abs(at - place(item)) < gap);
+    if (isCrowded && !must(item)) continue;
     kept.push(item);
     last = place(item);
   }

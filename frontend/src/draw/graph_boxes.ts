@@ -1,7 +1,6 @@
 /** Nodes and closed groups: filled by heat, framed by kind, with a strip of cells if they hold several tensors. */
 import { detailOf, groupDetail, groupMark } from "../layout/sizes";
-import { SHADE_ABSENT, SHADE_INF, SHADE_NAN, worstShade } from "../model/heat";
-import { shortNumber } from "../model/numbers";
+import { heatText, SHADE_ABSENT, SHADE_INF, SHADE_NAN, worstShade } from "../model/heat";
 import { itemArea, type Rect } from "./camera";
 import { cellRange, type Strip } from "./cells";
 import type { GraphState } from "./graph_state";
@@ -9,7 +8,7 @@ import { stripes } from "./shades";
 import { fitText, textWidth } from "./text";
 
 /** Zoom from which on both lines of text are drawn, then one line in larger letters, then none. */
-export const TWO_LINES = 0.62;
+export const TWO_LINES = 0.76; // eight pixels of the smaller letters are the least
 export const ONE_LINE = 0.34;
 
 export function paintBox(context: CanvasRenderingContext2D, state: GraphState, item: number, scale: number): void {
@@ -115,7 +114,7 @@ function valueText(state: GraphState, item: number): string {
   if (!heat || !shades || shade === SHADE_ABSENT) return "";
   if (shade === SHADE_NAN) return "NaN";
   if (shade === SHADE_INF) return "Inf";
-  return shortNumber(heat.values[record], 2);
+  return heatText(heat, record, 2);
 }
 
 function paintTwoLines(
@@ -127,21 +126,24 @@ function paintTwoLines(
 ): void {
   const { theme } = state;
   const { label, detail, value, marks } = textsOf(state, item);
+  const bold = `600 11.5px ${theme.font}`;
+  const mono = `10.5px ${theme.numberFont}`;
   context.fillStyle = look.ink;
-  context.font = `600 11.5px ${theme.font}`;
-  const markWidth = marks ? textWidth(context, marks) + 6 : 0;
-  context.fillText(fitText(context, label, box.width - 18 - markWidth), box.x + 11, box.y + 16);
+  context.font = bold;
+  const markWidth = marks ? textWidth(context, marks, bold) + 6 : 0;
+  context.fillText(fitText(context, label, box.width - 18 - markWidth, bold), box.x + 11, box.y + 16);
   if (marks) context.fillText(marks, box.x + box.width - 2 - markWidth, box.y + 16);
-  context.font = `10.5px ${theme.numberFont}`;
+  context.font = mono;
   const room = box.width - 20;
-  const valueWidth = value ? textWidth(context, value) + 8 : 0;
+  const valueWidth = value ? textWidth(context, value, mono) + 8 : 0;
   if (look.shade < 0 || look.shade === SHADE_ABSENT) context.fillStyle = theme.inkSoft;
   // The shape gives way to the value where both do not fit: the value is what was asked for.
-  const short = valueWidth && textWidth(context, detail) > room - valueWidth ? detail.split(" · ")[0] : detail;
-  if (textWidth(context, short) <= room - valueWidth || !value) {
-    context.fillText(fitText(context, short, room - valueWidth), box.x + 11, box.y + 31);
+  const isLong = valueWidth > 0 && textWidth(context, detail, mono) > room - valueWidth;
+  const short = isLong ? detail.split(" · ")[0] : detail;
+  if (textWidth(context, short, mono) <= room - valueWidth || !value) {
+    context.fillText(fitText(context, short, room - valueWidth, mono), box.x + 11, box.y + 31);
   }
-  if (value) context.fillText(value, box.x + box.width - 9 - textWidth(context, value), box.y + 31);
+  if (value) context.fillText(value, box.x + box.width - 1 - valueWidth, box.y + 31);
 }
 
 function paintOneLine(
@@ -153,11 +155,21 @@ function paintOneLine(
   scale: number,
 ): void {
   // A few fixed sizes, so that texts are measured once and not for every step of a zoom.
-  const size = scale > 0.48 ? 15 : 19;
-  context.font = `600 ${size}px ${state.theme.font}`;
+  const size = scale > 0.6 ? 14 : scale > 0.48 ? 16 : 19;
+  const font = `600 ${size}px ${state.theme.font}`;
+  context.font = font;
   context.fillStyle = look.ink;
-  const text = fitText(context, textsOf(state, item).label, box.width - 18);
-  context.fillText(text, box.x + 11, box.y + box.height / 2 + size * 0.36);
+  const { label, value, marks } = textsOf(state, item);
+  const baseline = box.y + box.height / 2 + size * 0.36;
+  const text = fitText(context, label, box.width - 18, font);
+  context.fillText(text, box.x + 11, baseline);
+  const aside = look.isGroup ? marks : value;
+  if (size > 14 || !aside) return;
+  const room = box.width - 26 - textWidth(context, text, font);
+  const mono = `12.5px ${state.theme.numberFont}`;
+  context.font = mono;
+  const width = textWidth(context, aside, mono);
+  if (width <= room) context.fillText(aside, box.x + box.width - 8 - width, baseline);
 }
 
 function paintStrip(context: CanvasRenderingContext2D, state: GraphState, strip: Strip): void {

@@ -59,10 +59,11 @@ function paintTitle(
   const { theme } = state;
   const { model, items } = state.picture.scene;
   const group = model.groups[items[item].group];
-  context.font = `600 ${size}px ${theme.font}`;
-  const label = fitText(context, `▾ ${group.label}`, at.width);
+  const font = `600 ${size}px ${theme.font}`;
+  context.font = font;
+  const label = fitText(context, `▾ ${group.label}`, at.width, font);
   if (!label) return;
-  const width = textWidth(context, label);
+  const width = textWidth(context, label, font);
   const height = Math.min(at.height || 15, size * 2.2);
   const spot = { x: at.x + 4, y: at.y + 1, width: width + 10, height: height - 1 };
   if (taken.some((other) => overlap(spot, other))) return;
@@ -77,9 +78,10 @@ function paintTitle(
   }
   context.fillStyle = theme.inkSoft;
   context.fillText(label, at.x + 9, middle);
-  context.font = `${size - 1}px ${theme.font}`;
+  const small = `${size - 1}px ${theme.font}`;
+  context.font = small;
   const detail = group.type && !group.label.includes(group.type) ? group.type : "";
-  if (detail && at.width - width > textWidth(context, detail) + 10) {
+  if (detail && at.width - width > textWidth(context, detail, small) + 10) {
     context.fillStyle = theme.inkFaint;
     context.fillText(detail, at.x + 9 + width + 8, middle);
   }

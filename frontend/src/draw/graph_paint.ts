@@ -7,6 +7,13 @@ import { paintFrame, paintTitles } from "./graph_groups";
 import { paintSpecks, SPECK_SCALE } from "./graph_specks";
 import type { GraphState } from "./graph_state";
 
+/** A box on its way to another place, and how far it has come. */
+export interface Carried {
+  readonly item: number;
+  readonly dx: number;
+  readonly dy: number;
+}
+
 export interface Frame {
   readonly camera: Camera;
   readonly viewport: Size;
@@ -14,11 +21,13 @@ export interface Frame {
   readonly density: number;
   readonly hovered: number;
   readonly focused: boolean;
+  readonly carried?: Carried | null;
+  /** Draws an image of frames, edges and boxes in their stead. */
+  readonly sketch?: ((context: CanvasRenderingContext2D) => void) | null;
 }
 
 export function paintGraph(context: CanvasRenderingContext2D, state: GraphState, frame: Frame): void {
   const { camera, viewport, density } = frame;
-  const { items } = state.picture.scene;
   context.setTransform(density, 0, 0, density, 0, 0);
   context.fillStyle = state.theme.background;
   context.fillRect(0, 0, viewport.width, viewport.height);
@@ -27,20 +36,52 @@ export function paintGraph(context: CanvasRenderingContext2D, state: GraphState,
   const toWorldUnits = (): void => context.setTransform(zoom, 0, 0, zoom, -camera.x * zoom, -camera.y * zoom);
   toWorldUnits();
   const area = visibleArea(camera, viewport);
-  const visible = itemsIn(state.picture.scene, state.picture.layout, widen(area, 12));
-  const frames = visible.filter((item) => items[item].open);
-  for (const item of frames) paintFrame(context, state, item, camera.scale);
-  if (state.allEdges) paintAllEdges(context, state, area, camera.scale);
-  if (camera.scale < SPECK_SCALE) paintSpecks(context, state, visible, camera.scale);
-  else for (const item of visible) if (!items[item].open) paintBox(context, state, item, camera.scale);
+  if (frame.sketch) frame.sketch(context);
+  const frames = frame.sketch ? framesIn(state, area) : paintBase(context, state, area, camera.scale);
   paintOwnEdges(context, state, camera.scale);
   paintEndMarks(context, state, camera.scale);
   if (frame.hovered >= 0) outline(context, state, frame.hovered, state.theme.inkSoft, 1.5 / camera.scale);
   if (state.selectedItem >= 0) {
     outline(context, state, state.selectedItem, state.theme.accent, Math.max(2.6, 2.2 / camera.scale), frame.focused);
   }
+  if (frame.carried) paintCarried(context, state, frame.carried, camera.scale);
   context.setTransform(density, 0, 0, density, 0, 0);
   paintTitles(context, state, frames, camera);
+}
+
+/** The box itself stays until it is dropped; its shadow follows the pointer. */
+function paintCarried(
+  context: CanvasRenderingContext2D,
+  state: GraphState,
+  { item, dx, dy }: Carried,
+  scale: number,
+): void {
+  const box = itemArea(state.picture.layout, item);
+  context.beginPath();
+  context.roundRect(box.x + dx, box.y + dy, box.width, box.height, 6);
+  context.globalAlpha = 0.3;
+  context.fillStyle = state.theme.accent;
+  context.fill();
+  context.globalAlpha = 1;
+  context.strokeStyle = state.theme.accent;
+  context.lineWidth = Math.max(1.5, 1.5 / scale);
+  context.stroke();
+}
+
+/** Frames, faint edges, boxes. Returns the frames in view, outer ones first. */
+export function paintBase(context: CanvasRenderingContext2D, state: GraphState, area: Rect, scale: number): number[] {
+  const { items } = state.picture.scene;
+  const visible = itemsIn(state.picture.scene, state.picture.layout, widen(area, 12));
+  const frames = visible.filter((item) => items[item].open);
+  for (const item of frames) paintFrame(context, state, item, scale);
+  if (state.allEdges) paintAllEdges(context, state, area, scale);
+  if (scale < SPECK_SCALE) paintSpecks(context, state, visible, scale);
+  else for (const item of visible) if (!items[item].open) paintBox(context, state, item, scale);
+  return frames;
+}
+
+function framesIn({ picture: { scene, layout } }: GraphState, area: Rect): number[] {
+  return itemsIn(scene, layout, area).filter((item) => scene.items[item].open);
 }
 
 const widen = (area: Rect, by: number): Rect => ({

@@ -74,3 +74,17 @@ function facesOf({ picture, selection }: GraphInput): Int32Array {
     item.node < 0 ? -1 : recordFor(model, item.node, selection.role, selection.pass),
   );
 }
+
+/** From far away: all that boxes, frames and faint edges depend on. The selection is drawn over them. */
+export function looksAlike(a: GraphState, b: GraphState): boolean {
+  return (
+    a.picture === b.picture && a.shades === b.shades && a.table === b.table && a.theme === b.theme &&
+    a.allEdges === b.allEdges && a.present === b.present && sameNumbers(a.faces, b.faces)
+  );
+}
+
+function sameNumbers(a: Int32Array, b: Int32Array): boolean {
+  if (a === b) return true;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return a.length === b.length;
+}

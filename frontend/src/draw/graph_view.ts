@@ -6,9 +6,13 @@
  */
 import type { Picture } from "../layout/client";
 import {
-  bringIntoView, fitCamera, itemArea, keepInPlace, pan, toWorld, wholeArea, zoomAt, type Camera, type Insets,
+  bringIntoView, fitCamera, itemArea, keepInPlace, pan, toWorld, visibleArea, wholeArea, zoomAt, type Camera,
+  type Insets, type Rect,
 } from "./camera";
-import { paintGraph } from "./graph_paint";
+import { itemsIn } from "./culling";
+import { paintGraph, type Carried } from "./graph_paint";
+import { listenToPointer } from "./graph_pointer";
+import { Sketch } from "./graph_sketch";
 import { graphState, type GraphInput, type GraphState } from "./graph_state";
 import { hitTest, type Hit } from "./hit";
 
@@ -20,11 +24,19 @@ export interface GraphEvents {
   /** null when the pointer leaves; x and y are in pixels of the canvas. */
   readonly hover?: (hit: Hit | null, x: number, y: number) => void;
   readonly moved?: (camera: Camera) => void;
+  /** A box was dragged somewhere: its new upper left corner. */
+  readonly place?: (item: number, x: number, y: number) => void;
   /** How long painting took, for whoever measures. */
   readonly painted?: (milliseconds: number) => void;
 }
 
-const CLICK_SLACK = 4; // pixels a finger may tremble before a click becomes a drag
+const REST_MS = 130; // without a movement, before what was drawn roughly is drawn well
+
+/** What keeps its place on the screen when the next picture comes; `area` if it was carried elsewhere meanwhile. */
+interface Anchor {
+  readonly key: string;
+  readonly area: Rect | null;
+}
 
 export class GraphView {
   private state: GraphState | null = null;
@@ -34,7 +46,11 @@ export class GraphView {
   private focused = false;
   private pending = 0;
   private touched = false;
-  private anchor: string | null = null;
+  private anchor: Anchor | null = null;
+  private carried: Carried | null = null;
+  private arranging = false;
+  private readonly sketch = new Sketch();
+  private moving = 0; // a timer that runs until the camera rests
   private readonly context: CanvasRenderingContext2D;
   private readonly observer: ResizeObserver;
   private readonly stop = new AbortController();
@@ -52,16 +68,28 @@ export class GraphView {
 
   /** Shows something else. The camera stays where the user has put it. */
   set(input: GraphInput): void {
+    this.show(graphState(input, this.state));
+  }
+
+  /** The same, derived already. */
+  show(state: GraphState): void {
     const before = this.state;
-    this.state = graphState(input, before);
-    if (before && before.picture !== input.picture) this.keepAnchor(before.picture, input.picture);
+    if (state === before) return;
+    this.state = state;
+    if (before && before.picture !== state.picture) this.keepAnchor(before.picture, state.picture);
     if (!this.touched) this.fit();
     this.redraw();
   }
 
+  /** Every drag of a box moves it; otherwise only with the alt key. Tools that come up must not move the picture. */
+  arrange(is: boolean): void {
+    this.arranging = is;
+    if (is) this.touched = true;
+  }
+
   /** The next picture keeps this item in its place on the screen: the group that is being folded. */
   anchorAt(key: string): void {
-    this.anchor = key;
+    this.anchor = { key, area: null };
   }
 
   /** What is shown now; for the mini-map and for tests. */
@@ -122,24 +150,45 @@ export class GraphView {
   paint(): void {
     if (!this.state || this.viewport.width === 0) return;
     const begin = performance.now();
-    const { camera, viewport, hovered, focused } = this;
-    paintGraph(this.context, this.state, { camera, viewport, hovered, focused, density: devicePixelRatio });
+    const { camera, viewport, hovered, focused, carried, sketch, state } = this;
+    const density = devicePixelRatio;
+    const isRough = this.moving !== 0 && sketch.isReady(state, camera, density);
+    const draw = isRough ? (context: CanvasRenderingContext2D) => sketch.paint(context) : null;
+    paintGraph(this.context, state, { camera, viewport, hovered, focused, carried, density, sketch: draw });
     this.events.painted?.(performance.now() - begin);
+  }
+
+  /** By the hand of the user: rough while it lasts, if there is much to draw. */
+  private move(camera: Camera): void {
+    clearTimeout(this.moving);
+    this.moving = window.setTimeout(() => {
+      this.moving = 0;
+      this.redraw();
+    }, REST_MS);
+    // Made when a hand begins to move, and kept: most steps and selections are looked at without moving anything.
+    if (this.state) this.sketch.prepare(this.state, camera, devicePixelRatio);
+    this.look(camera);
   }
 
   close(): void {
     cancelAnimationFrame(this.pending);
+    clearTimeout(this.moving);
     this.observer.disconnect();
     this.stop.abort();
   }
 
   private keepAnchor(before: Picture, after: Picture): void {
-    const find = ({ scene }: Picture): number => scene.items.findIndex((item) => item.key === this.anchor);
-    const [from, to] = this.anchor ? [find(before), find(after)] : [-1, -1];
+    const { anchor } = this;
     this.anchor = null;
     this.hovered = -1;
-    if (from < 0 || to < 0) return;
-    this.look(keepInPlace(this.camera, itemArea(before.layout, from), itemArea(after.layout, to)));
+    this.carried = null;
+    const find = ({ scene }: Picture): number => scene.items.findIndex((item) => item.key === anchor?.key);
+    const to = anchor ? find(after) : -1;
+    const from = anchor && !anchor.area ? find(before) : -1;
+    const was = anchor?.area ?? (from >= 0 ? itemArea(before.layout, from) : null);
+    if (was && to >= 0) this.look(keepInPlace(this.camera, was, itemArea(after.layout, to)));
+    // Another network may lie somewhere else entirely; an empty stage helps nobody.
+    else if (itemsIn(after.scene, after.layout, visibleArea(this.camera, this.viewport)).length === 0) this.fit();
   }
 
   private resize(): void {
@@ -154,29 +203,44 @@ export class GraphView {
   private listen(): void {
     const { canvas } = this;
     const { signal } = this.stop;
-    let drag: { x: number; y: number; moved: boolean } | null = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0) return;
-      drag = { x: event.offsetX, y: event.offsetY, moved: false };
-      canvas.setPointerCapture(event.pointerId);
-    }, { signal });
-    canvas.addEventListener("pointermove", (event) => {
-      if (!drag) return this.hover(event.offsetX, event.offsetY);
-      const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
-      if (!drag.moved && Math.hypot(dx, dy) < CLICK_SLACK) return;
-      drag = { x: event.offsetX, y: event.offsetY, moved: true };
-      this.look(pan(this.camera, dx, dy));
-    }, { signal });
-    canvas.addEventListener("pointerup", (event) => {
-      if (drag && !drag.moved) this.click(event.offsetX, event.offsetY);
-      drag = null;
-    }, { signal });
-    canvas.addEventListener("pointercancel", () => (drag = null), { signal });
-    canvas.addEventListener("pointerleave", () => this.setHover(null, 0, 0), { signal });
-    canvas.addEventListener("dblclick", (event) => this.doubleClick(event.offsetX, event.offsetY), { signal });
-    canvas.addEventListener("wheel", (event) => this.wheel(event), { signal, passive: false });
+    listenToPointer(canvas, signal, {
+      grab: (x, y, withKey) => this.grab(x, y, withKey),
+      carry: (dx, dy) => this.carry(dx, dy),
+      drop: () => this.drop(),
+      pan: (dx, dy) => this.move(pan(this.camera, dx, dy)),
+      zoom: (factor, x, y) => this.move(zoomAt(this.camera, factor, x, y)),
+      click: (x, y) => this.click(x, y),
+      doubleClick: (x, y) => this.doubleClick(x, y),
+      hover: (x, y) => this.setHover(this.hitAt(x, y), x, y),
+      leave: () => this.setHover(null, 0, 0),
+    });
     canvas.addEventListener("focus", () => this.setFocus(canvas.matches(":focus-visible")), { signal });
     canvas.addEventListener("blur", () => this.setFocus(false), { signal });
+  }
+
+  private grab(x: number, y: number, withKey: boolean): boolean {
+    const hit = this.arranging || withKey ? this.hitAt(x, y) : null;
+    this.carried = hit && hit.part !== "inside" && this.events.place ? { item: hit.item, dx: 0, dy: 0 } : null;
+    return this.carried !== null;
+  }
+
+  private carry(dx: number, dy: number): void {
+    if (!this.carried) return;
+    this.carried = { ...this.carried, dx: dx / this.camera.scale, dy: dy / this.camera.scale };
+    this.setHover(null, 0, 0);
+    this.redraw();
+  }
+
+  private drop(): void {
+    const { carried, state } = this;
+    this.carried = null;
+    this.redraw();
+    if (!carried || !state) return;
+    const box = itemArea(state.picture.layout, carried.item);
+    const there = { ...box, x: box.x + carried.dx, y: box.y + carried.dy };
+    this.anchor = { key: state.picture.scene.items[carried.item].key, area: there };
+    this.touched = true;
+    this.events.place?.(carried.item, there.x, there.y);
   }
 
   hitAt(x: number, y: number): Hit | null {
@@ -208,27 +272,9 @@ export class GraphView {
     this.events.fold?.(model.groups[items[item].group].address);
   }
 
-  /** A wheel zooms; with shift, or on a touchpad that moves sideways too, it scrolls. */
-  private wheel(event: WheelEvent): void {
-    event.preventDefault();
-    const scrolls = event.shiftKey || (!event.ctrlKey && event.deltaX !== 0);
-    const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-    if (scrolls) {
-      const across = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
-      this.look(pan(this.camera, -across * lines, event.shiftKey ? 0 : -event.deltaY * lines));
-      return;
-    }
-    const speed = event.ctrlKey ? 0.01 : 0.0016;
-    this.look(zoomAt(this.camera, Math.exp(-event.deltaY * lines * speed), event.offsetX, event.offsetY));
-  }
-
-  private hover(x: number, y: number): void {
-    this.setHover(this.hitAt(x, y), x, y);
-  }
-
   private setHover(hit: Hit | null, x: number, y: number): void {
     const item = hit && hit.part !== "inside" ? hit.item : -1;
-    this.canvas.style.cursor = item >= 0 ? "pointer" : "grab";
+    this.canvas.style.cursor = item < 0 ? "grab" : this.arranging ? "move" : "pointer";
     this.events.hover?.(hit, x, y);
     if (item === this.hovered) return;
     this.hovered = item;

@@ -1,6 +1,8 @@
 /** Any two-dimensional slice as colours: fits at first, zooms and scrolls, and knows the value below the pointer. */
 import type { HeatScale } from "../model/heat";
+import { exactFloat32 } from "../model/numbers";
 import { valueAt, type Slice } from "../model/slices";
+import { moveCell, type Cell } from "./grid_cells";
 import { heatmapPixels, type CellWindow } from "./heatmap_image";
 import type { ShadeTable } from "./shades";
 import { Surface } from "./surface";
@@ -30,6 +32,7 @@ export class Heatmap extends Surface {
   private input: HeatmapInput | null = null;
   private window: CellWindow = { row: 0, column: 0, rows: 1, columns: 1 };
   private shape = "";
+  private cursor: Cell | null = null; // chosen by a click or by keys
 
   constructor(canvas: HTMLCanvasElement, private readonly hovered: (hit: CellHit | null) => void = () => {}) {
     super(canvas);
@@ -39,7 +42,10 @@ export class Heatmap extends Surface {
   set(input: HeatmapInput): void {
     this.input = input;
     const shape = `${input.slice.rows}×${input.slice.columns}`;
-    if (shape !== this.shape) this.fit(); // the same shape keeps its zoom while steps change
+    if (shape !== this.shape) {
+      this.cursor = null;
+      this.fit(); // the same shape keeps its zoom while steps change
+    }
     this.shape = shape;
     this.redraw();
   }
@@ -79,6 +85,7 @@ export class Heatmap extends Surface {
     this.context.drawImage(image, x0, y0, x1 - x0, y1 - y0);
     this.drawLines(part.columnStart, part.columnEnd, part.rowStart, part.rowEnd);
     this.drawMark();
+    this.drawCursor();
   }
 
   private drawnHeight(): number {
@@ -118,9 +125,71 @@ export class Heatmap extends Surface {
     this.context.strokeRect(0.75, top, this.width - 1.5, Math.max(2, bottom - top));
   }
 
+  private drawCursor(): void {
+    if (!this.input || !this.cursor) return;
+    const [left, top] = this.placeOf(this.cursor.column, this.cursor.row);
+    const [right, bottom] = this.placeOf(this.cursor.column + 1, this.cursor.row + 1);
+    // Two lines, light and dark: one of them is seen on every colour.
+    const [width, height] = [Math.max(4, right - left), Math.max(4, bottom - top)];
+    this.context.lineWidth = 1;
+    this.context.strokeStyle = this.input.theme.panel;
+    this.context.strokeRect(left - 1.5, top - 1.5, width + 3, height + 3);
+    this.context.strokeStyle = this.input.theme.ink;
+    this.context.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
+  }
+
+  /** The cell that was chosen last, as it is now. */
+  get chosen(): CellHit | null {
+    return this.cursor && this.hitOf(this.cursor);
+  }
+
+  private hitOf({ row, column }: Cell): CellHit | null {
+    const value = this.input ? valueAt(this.input.slice, row, column) : undefined;
+    const [x, y] = this.placeOf(column + 0.5, row + 0.5);
+    return value === undefined ? null : { row, column, value, x, y };
+  }
+
+  private choose(cell: Cell | null): void {
+    this.cursor = cell;
+    if (cell) this.reveal(cell);
+    this.hovered(cell && this.hitOf(cell));
+    this.redraw();
+  }
+
+  private reveal({ row, column }: Cell): void {
+    const { window } = this;
+    const near = (at: number, start: number, size: number): number => Math.min(at, Math.max(start, at + 1 - size));
+    this.look({
+      ...window,
+      row: near(row, window.row, window.rows),
+      column: near(column, window.column, window.columns),
+    });
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (!this.input || event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(this.window.rows) - 1);
+    const next = moveCell(this.input.slice, this.cursor ?? { row: 0, column: -1 }, event.key, page);
+    if (next) this.choose(next);
+    else if (event.key === "+" || event.key === "=") this.zoom(0.8);
+    else if (event.key === "-") this.zoom(1.25);
+    else if (event.key === "Escape" && this.cursor) this.choose(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
   private listen(): void {
     const { signal } = this.stop;
     let drag: { x: number; y: number } | null = null;
+    this.canvas.addEventListener("keydown", (event) => this.key(event), { signal });
+    this.canvas.addEventListener("copy", (event) => {
+      if (!this.chosen) return;
+      event.clipboardData?.setData("text/plain", exactFloat32(this.chosen.value));
+      event.preventDefault();
+    }, { signal });
+    const click = (event: MouseEvent): void => this.choose(this.cellAt(event.offsetX, event.offsetY));
+    this.canvas.addEventListener("click", click, { signal });
     this.canvas.addEventListener("pointerdown", (event) => {
       drag = { x: event.offsetX, y: event.offsetY };
       this.canvas.setPointerCapture(event.pointerId);
@@ -133,7 +202,7 @@ export class Heatmap extends Surface {
       this.hovered(this.cellAt(event.offsetX, event.offsetY));
     }, { signal });
     this.canvas.addEventListener("pointerup", () => (drag = null), { signal });
-    this.canvas.addEventListener("pointerleave", () => this.hovered(null), { signal });
+    this.canvas.addEventListener("pointerleave", () => this.hovered(this.chosen), { signal });
     this.canvas.addEventListener("dblclick", () => this.fit(), { signal });
     // Only with a modifier: a plain wheel must go on scrolling the panel that the picture is in.
     this.canvas.addEventListener("wheel", (event) => {

@@ -28,6 +28,7 @@ export interface SliceHit {
 }
 
 const BELOW = 18;
+const ABOVE = 14; // for the names of marks
 
 export class HistogramPlot extends Surface {
   private input: HistogramInput | null = null;
@@ -68,7 +69,7 @@ export class HistogramPlot extends Surface {
     context.fillStyle = color;
     this.mass.forEach((mass, i) => {
       // Whatever is there is seen, be it one element in a million.
-      const height = mass > 0 ? Math.max(1.5, (mass / top) * (floor - 4)) : 0;
+      const height = mass > 0 ? Math.max(1.5, (mass / top) * (floor - ABOVE)) : 0;
       context.fillRect(i * step, floor - height, Math.max(1, step - (step > 4 ? 1 : 0)), height);
     });
     if (this.otherMass) this.drawOutline(this.otherMass, top, step, floor, otherColor);
@@ -85,7 +86,7 @@ export class HistogramPlot extends Surface {
     context.beginPath();
     context.moveTo(0, floor);
     mass.forEach((part, i) => {
-      const y = floor - (part / top) * (floor - 4);
+      const y = floor - (part / top) * (floor - ABOVE);
       context.lineTo(i * step, y);
       context.lineTo((i + 1) * step, y);
     });
@@ -98,7 +99,7 @@ export class HistogramPlot extends Surface {
     const { context, width } = this;
     context.font = `10.5px ${this.input.theme.numberFont}`;
     context.textAlign = "center";
-    for (const { at, text } of withoutCrowding(this.axis.ticks, (tick) => tick.at * width, 46)) {
+    for (const { at, text } of this.roomyTicks()) {
       const x = Math.min(width - 14, Math.max(14, at * width));
       context.fillStyle = this.input.theme.lineStrong;
       context.fillRect(at * width - 0.5, floor, 1, 4);
@@ -106,6 +107,11 @@ export class HistogramPlot extends Surface {
       context.fillText(text, x, this.height - 3);
     }
     context.textAlign = "left";
+  }
+
+  private roomyTicks() {
+    const ticks = this.axis?.ticks ?? [];
+    return withoutCrowding(ticks, (tick) => tick.at * this.width, 46, (tick) => tick.text === "0");
   }
 
   private drawMarks(floor: number): void {
@@ -117,7 +123,8 @@ export class HistogramPlot extends Surface {
       if (x === null) continue;
       context.fillStyle = this.input.theme.ink;
       context.fillRect(x - 0.5, 0, 1, floor);
-      context.fillText(label, Math.min(x + 4, this.width - 30), 10);
+      const room = context.measureText(label).width + 4;
+      context.fillText(label, x + room < this.width ? x + 4 : x - room, 10);
     }
   }
 

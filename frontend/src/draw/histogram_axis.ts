@@ -1,6 +1,6 @@
 /** Where values stand in a histogram: by bins (logarithmic on both sides of zero) or by their size. Pure. */
 import {
-  binRange, binSpan, decadeBins, onBinAxis, onLinearAxis, valueSpan, type Histogram,
+  addUp, BINS, binRange, binSpan, decadeBins, onBinAxis, onLinearAxis, total, valueSpan, ZERO_BIN, type Histogram,
 } from "../model/histogram";
 import { shortNumber } from "../model/numbers";
 import { roundTicks } from "./axis";
@@ -24,23 +24,71 @@ export interface HistogramAxis {
 export function histogramAxis(kind: AxisKind, histograms: readonly Histogram[], slices = 64): HistogramAxis | null {
   const [first, last] = binSpan(histograms);
   if (last < first) return null;
-  return kind === "log" ? binAxis(first, last) : linearAxis(histograms, slices);
+  return kind === "log" ? binAxis(first, last, histograms) : linearAxis(histograms, slices);
 }
 
-function binAxis(first: number, last: number): HistogramAxis {
+/** Mass next to zero that need not be told apart: without this, most of the axis would be empty decades. */
+const SLIVER = 0.002;
+
+function binAxis(first: number, last: number, histograms: readonly Histogram[]): HistogramAxis {
   // A single bin still gets neighbours: a lone full-width bar would look like a uniform distribution.
   const from = Math.max(0, first - 2);
-  const to = Math.min(256, last + 2);
-  const slices = to - from + 1;
+  const to = Math.min(BINS - 1, last + 2);
+  const reach = Math.max(ZERO_BIN - from, to - ZERO_BIN);
+  const near = from < ZERO_BIN && to > ZERO_BIN ? smallestStep(histograms, reach) : 0;
+  const below = Math.max(1, ZERO_BIN - from - near); // bars left of zero
+  const above = Math.max(1, to - ZERO_BIN - near);
+  const isFolded = near > 0;
+  const slices = isFolded ? below + 1 + above : to - from + 1;
+  const binAt = (slice: number): number => {
+    if (!isFolded) return from + slice;
+    if (slice === below) return ZERO_BIN;
+    return slice < below ? from + slice : Math.min(to, ZERO_BIN + near + slice - below);
+  };
+  const sliceOf = (bin: number): number => {
+    if (!isFolded) return bin - from;
+    if (bin === ZERO_BIN) return below;
+    return bin < ZERO_BIN ? Math.min(bin - from, below - 1) : below + Math.max(1, bin - ZERO_BIN - near);
+  };
+  const range = (slice: number): [number, number] => {
+    const [low, high] = binRange(binAt(slice));
+    if (!isFolded) return [low, high];
+    return slice === below - 1 ? [low, 0] : slice === below + 1 ? [0, high] : [low, high];
+  };
+  const isShown = (bin: number): boolean => !isFolded || bin === ZERO_BIN || Math.abs(bin - ZERO_BIN) > near;
   return {
     kind: "log",
     slices,
-    range: (slice) => binRange(from + slice),
-    mass: (histogram) => onBinAxis(histogram, from, to),
-    ticks: decadeBins(from, to).map(([bin, value]) => ({ at: (bin - from + 0.5) / slices, text: shortPower(value) })),
+    range,
+    mass: (histogram) => massOf(histogram, from, to, slices, sliceOf),
+    ticks: decadeBins(from, to)
+      .filter(([bin]) => isShown(bin))
+      .map(([bin, value]) => ({ at: (sliceOf(bin) + 0.5) / slices, text: shortPower(value) })),
     low: binRange(from)[0],
     high: binRange(to)[1],
   };
+}
+
+/** How many of the smallest magnitudes, on either side of zero, hold next to nothing; two of them stay as distance. */
+function smallestStep(histograms: readonly Histogram[], reach: number): number {
+  const { first, counts } = addUp(histograms);
+  const limit = total({ first, counts }) * SLIVER;
+  const at = (bin: number): number => Number(counts[bin - first] ?? 0);
+  let [near, inside] = [0, 0];
+  while (near < reach - 2) {
+    inside += at(ZERO_BIN - near - 1) + at(ZERO_BIN + near + 1);
+    if (inside > limit) break;
+    near++;
+  }
+  return Math.max(0, near - 2);
+}
+
+function massOf(
+  histogram: Histogram, from: number, to: number, slices: number, sliceOf: (bin: number) => number,
+): Float64Array {
+  const mass = new Float64Array(slices);
+  onBinAxis(histogram, from, to).forEach((part, i) => (mass[sliceOf(from + i)] += part));
+  return mass;
 }
 
 function linearAxis(histograms: readonly Histogram[], slices: number): HistogramAxis {

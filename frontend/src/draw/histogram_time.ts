@@ -15,6 +15,8 @@ export interface HistogramTimeInput {
   readonly theme: Theme;
   /** The step to mark; null for none. */
   readonly step: number | null;
+  /** First and last step in view, to agree with a plot above; null or left out: all of them. */
+  readonly range?: readonly [number, number] | null;
 }
 
 export interface TimeHit {
@@ -29,8 +31,9 @@ export interface TimeHit {
 export class HistogramTimePlot extends Surface {
   private input: HistogramTimeInput | null = null;
   private axis: HistogramAxis | null = null;
-  private masses: Float64Array[] = [];
-  private image: OffscreenCanvas | null = null;
+  private masses: (Float64Array | undefined)[] = []; // of the columns that were drawn or pointed at
+  private edges: readonly number[] = [];
+  private image: { readonly pixels: OffscreenCanvas; readonly key: string } | null = null;
   private drawn: Pick<HistogramTimeInput, "histograms" | "axis" | "table"> | null = null;
 
   constructor(
@@ -59,30 +62,64 @@ export class HistogramTimePlot extends Surface {
   }
 
   hitAt(x: number, y: number): TimeHit | null {
-    if (!this.input || !this.axis || this.masses.length === 0) return null;
+    if (!this.input || !this.axis || this.input.histograms.length === 0) return null;
     const column = this.columnAt(x);
     const slice = Math.min(this.axis.slices - 1, Math.max(0, Math.floor((1 - y / this.height) * this.axis.slices)));
     const [low, high] = this.axis.range(slice);
-    return { step: this.input.steps[column], low, high, fraction: this.masses[column][slice], x, y };
+    return { step: this.input.steps[column], low, high, fraction: this.massOf(column, this.axis)[slice], x, y };
   }
 
   protected draw(): void {
-    if (!this.input || !this.axis || !this.image) return;
+    if (!this.input || !this.axis || this.input.histograms.length === 0) return;
     const { context, width, height } = this;
     const { theme, step } = this.input;
+    const [from, to] = this.ends();
+    const key = `${this.canvas.width} ${from} ${to}`;
+    if (this.image?.key !== key) this.image = { key, pixels: this.imageOf(this.input, this.axis, from, to) };
     context.imageSmoothingEnabled = false;
-    const edges = columnEdges(this.input.steps);
-    const [from, to] = [edges[0], edges[edges.length - 1]];
-    // Recorded steps get thinner during training: each column is as wide as the time that it stands for.
-    for (let k = 0; k + 1 < edges.length; k++) {
-      const left = ((edges[k] - from) / (to - from || 1)) * width;
-      const right = ((edges[k + 1] - from) / (to - from || 1)) * width;
-      context.drawImage(this.image, k, 0, 1, this.image.height, left, 0, right - left + 0.6, height);
-    }
+    context.drawImage(this.image.pixels, 0, 0, width, height);
     this.drawScale(theme);
     if (step === null) return;
     context.fillStyle = theme.accent;
     context.fillRect(((step - from) / (to - from || 1)) * width - 0.75, 0, 1.5, height);
+  }
+
+  /**
+   * As wide as the canvas, and made again only when that or the part in view has changed. Recorded steps get thinner
+   * during training: each is as wide as the time that it stands for. Those between two pixels are never looked at.
+   */
+  private imageOf({ table }: HistogramTimeInput, axis: HistogramAxis, from: number, to: number): OffscreenCanvas {
+    const { width } = this.canvas;
+    const { slices } = axis;
+    const { edges } = this;
+    const pixels = new Uint32Array(width * slices);
+    const strip = new Uint32Array(slices); // of one step, highest values first
+    let [column, drawn] = [0, -1];
+    for (let x = 0; x < width; x++) {
+      const at = from + ((x + 0.5) / width) * (to - from);
+      if (at < edges[0] || at > edges[edges.length - 1]) continue;
+      while (column + 2 < edges.length && edges[column + 1] <= at) column++;
+      if (drawn !== column) this.shade(strip, this.massOf(column, axis), table);
+      drawn = column;
+      for (let row = 0; row < slices; row++) pixels[row * width + x] = strip[row];
+    }
+    const image = new OffscreenCanvas(width, slices);
+    const data = new ImageData(new Uint8ClampedArray(pixels.buffer), width, slices);
+    (image.getContext("2d") as OffscreenCanvasRenderingContext2D).putImageData(data, 0, 0);
+    return image;
+  }
+
+  private shade(strip: Uint32Array, mass: Float64Array, table: ShadeTable): void {
+    let top = 0;
+    for (let slice = 0; slice < mass.length; slice++) top = Math.max(top, mass[slice]);
+    for (let slice = 0; slice < mass.length; slice++) {
+      strip[mass.length - 1 - slice] = table.pixels[brightness(mass[slice] / (top || 1))];
+    }
+  }
+
+  private massOf(column: number, axis: HistogramAxis): Float64Array {
+    const { histograms } = this.input as HistogramTimeInput;
+    return (this.masses[column] ??= axis.mass(histograms[column]));
   }
 
   private drawScale(theme: Theme): void {
@@ -101,28 +138,21 @@ export class HistogramTimePlot extends Surface {
   private prepare(input: HistogramTimeInput): void {
     const { histograms, axis, table } = input;
     this.drawn = { histograms, axis, table };
+    this.edges = columnEdges(input.steps);
     this.axis = histogramAxis(axis, histograms);
     this.image = null;
-    if (!this.axis || histograms.length === 0) return;
-    const { slices } = this.axis;
-    this.masses = histograms.map(this.axis.mass);
-    const pixels = new Uint32Array(histograms.length * slices);
-    this.masses.forEach((mass, column) => {
-      const top = mass.reduce((most, part) => Math.max(most, part), 0) || 1;
-      for (let slice = 0; slice < slices; slice++) {
-        const row = slices - 1 - slice;
-        pixels[row * histograms.length + column] = table.pixels[brightness(mass[slice] / top)];
-      }
-    });
-    this.image = new OffscreenCanvas(histograms.length, slices);
-    const data = new ImageData(new Uint8ClampedArray(pixels.buffer), histograms.length, slices);
-    (this.image.getContext("2d") as OffscreenCanvasRenderingContext2D).putImageData(data, 0, 0);
+    this.masses = [];
+  }
+
+  private ends(): readonly [number, number] {
+    return this.input?.range ?? [this.edges[0], this.edges[this.edges.length - 1]];
   }
 
   private columnAt(x: number): number {
     const { steps } = this.input as HistogramTimeInput;
-    const edges = columnEdges(steps);
-    const at = edges[0] + (x / this.width) * (edges[edges.length - 1] - edges[0]);
+    const { edges } = this;
+    const [from, to] = this.ends();
+    const at = from + (x / this.width) * (to - from);
     let column = 0;
     while (column + 1 < steps.length && edges[column + 1] <= at) column++;
     return column;
@@ -136,6 +166,7 @@ const brightness = (part: number): number =>
 /** Halfway between steps; one more than there are steps. */
 export function columnEdges(steps: ArrayLike<number>): number[] {
   const count = steps.length;
+  if (count === 0) return [];
   if (count === 1) return [steps[0] - 0.5, steps[0] + 0.5];
   const edges = [steps[0] - (steps[1] - steps[0]) / 2];
   for (let i = 1; i < count; i++) edges.push((steps[i - 1] + steps[i]) / 2);

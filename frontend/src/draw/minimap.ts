@@ -1,6 +1,6 @@
 /** The whole graph in a corner, with a frame around what is on the stage. */
 import { itemArea, visibleArea, wholeArea, type Camera, type Rect, type Size } from "./camera";
-import type { GraphState } from "./graph_state";
+import { looksAlike, type GraphState } from "./graph_state";
 import { SHADE_ABSENT } from "../model/heat";
 
 const MARGIN = 6;
@@ -49,7 +49,14 @@ export class Minimap {
     this.context = canvas.getContext("2d") as CanvasRenderingContext2D;
   }
 
-  /** The boxes are drawn once per state; moving the camera only redraws the frame. */
+  private markSelected(state: GraphState, fit: Fit): void {
+    const box = itemArea(state.picture.layout, state.selectedItem);
+    const [width, height] = [Math.max(4, box.width * fit.scale), Math.max(3, box.height * fit.scale)];
+    this.context.fillStyle = state.theme.accent;
+    this.context.fillRect(fit.x + box.x * fit.scale, fit.y + box.y * fit.scale, width, height);
+  }
+
+  /** The boxes are drawn once for all selections; moving the camera only redraws the frame. */
   paint(state: GraphState, camera: Camera, viewport: Size): void {
     const size = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
     if (size.width === 0) return;
@@ -60,11 +67,14 @@ export class Minimap {
       this.base = null;
     }
     const fit = minimapFit(wholeArea(state.picture.layout), size);
-    if (this.base?.state !== state) this.base = { state, image: drawBoxes(state, fit, width, height, density) };
+    if (!this.base || !looksAlike(this.base.state, state)) {
+      this.base = { state, image: drawBoxes(state, fit, width, height, density) };
+    }
     this.context.setTransform(1, 0, 0, 1, 0, 0);
     this.context.clearRect(0, 0, width, height);
     this.context.drawImage(this.base.image, 0, 0);
     this.context.setTransform(density, 0, 0, density, 0, 0);
+    if (state.selectedItem >= 0) this.markSelected(state, fit);
     const view = visibleArea(camera, viewport);
     const left = Math.max(1, fit.x + view.x * fit.scale);
     const top = Math.max(1, fit.y + view.y * fit.scale);
@@ -93,5 +103,5 @@ function drawBoxes(state: GraphState, fit: Fit, width: number, height: number, d
 function boxFill(state: GraphState, item: number): string {
   const shade = state.shades ? state.shades[state.faces[item]] : SHADE_ABSENT;
   if (shade !== SHADE_ABSENT) return state.table.fill[shade];
-  return item === state.selectedItem ? state.theme.accent : state.theme.lineStrong;
+  return state.theme.lineStrong;
 }

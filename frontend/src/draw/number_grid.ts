@@ -18,6 +18,9 @@ export interface NumberGridInput {
   readonly theme: Theme;
   /** Colours behind the numbers; null for none. */
   readonly tint: { readonly scale: HeatScale; readonly table: ShadeTable } | null;
+  /** What to call rows and columns, if not by their position: kept samples have numbers, sorted units places. */
+  readonly rowName?: (row: number) => string;
+  readonly columnName?: (column: number) => string;
 }
 
 /** `scroller` is an empty element that scrolls (overflow: auto) and takes the focus (tabindex 0). */
@@ -115,7 +118,7 @@ export class NumberGrid extends Surface {
   }
 
   private drawHeads(view: CellBlock, scrollLeft: number, scrollTop: number): void {
-    const { theme } = this.input as NumberGridInput;
+    const { theme, rowName = String, columnName = String } = this.input as NumberGridInput;
     const { context } = this;
     context.fillStyle = theme.raised;
     context.fillRect(0, 0, this.width, HEAD_HEIGHT);
@@ -131,12 +134,12 @@ export class NumberGrid extends Surface {
     };
     clipped(HEAD_WIDTH, 0, this.width, HEAD_HEIGHT, () => {
       for (let column = view.left; column < view.right; column++) {
-        context.fillText(String(column), HEAD_WIDTH + (column + 1) * CELL_WIDTH - scrollLeft - 7, 14.5);
+        context.fillText(columnName(column), HEAD_WIDTH + (column + 1) * CELL_WIDTH - scrollLeft - 7, 14.5);
       }
     });
     clipped(0, HEAD_HEIGHT, HEAD_WIDTH, this.height, () => {
       for (let row = view.top; row < view.bottom; row++) {
-        context.fillText(String(row), HEAD_WIDTH - 8, HEAD_HEIGHT + row * CELL_HEIGHT - scrollTop + 14.5);
+        context.fillText(rowName(row), HEAD_WIDTH - 8, HEAD_HEIGHT + row * CELL_HEIGHT - scrollTop + 14.5);
       }
     });
     context.fillStyle = theme.lineStrong;

@@ -3,9 +3,8 @@
  * selected tensor. Plain data; the page turns it into elements.
  */
 import { shapeText } from "../model/names";
-import { shortNumber } from "../model/numbers";
 import type { Scene } from "../model/scene";
-import { SHADE_ABSENT, SHADE_INF, SHADE_NAN } from "../model/heat";
+import { heatText, SHADE_ABSENT, SHADE_INF, SHADE_NAN } from "../model/heat";
 import type { GraphState } from "./graph_state";
 
 export interface TwinItem {
@@ -19,10 +18,12 @@ export interface TwinItem {
 
 /**
  * A tree of thousands of hidden elements would make every click slow: at most `most` of them, around the selected one.
+ * They change only when it comes near their ends.
  */
 export function twinItems(state: GraphState, most = 120): TwinItem[] {
   const { scene } = state.picture;
-  const middle = Math.max(0, state.selectedItem);
+  const part = Math.max(1, Math.floor(most / 2));
+  const middle = part * Math.floor(Math.max(0, state.selectedItem) / part) + Math.floor(part / 2);
   const start = Math.max(0, Math.min(middle - Math.floor(most / 2), scene.items.length - most));
   return scene.items.slice(start, start + most).map((item, k) => ({
     key: item.key,
@@ -54,7 +55,7 @@ function heatWords(state: GraphState, record: number): string {
   if (shade === SHADE_ABSENT) return "no value";
   if (shade === SHADE_NAN) return "contains NaN";
   if (shade === SHADE_INF) return "contains infinity";
-  return shortNumber(state.heat.values[record]);
+  return heatText(state.heat, record);
 }
 
 /** What a screen reader says when the selection changes. */

@@ -21,113 +21,155 @@ export function alignVertices(layers: Layers, separation: Separation): Float64Ar
   return combine(results);
 }
 
-const segment = (layers: Layers, a: number, b: number): number =>
-  a < b ? a * layers.count + b : b * layers.count + a;
-
-/** Where a long edge (between two bends) is crossed by another segment, the long one stays straight. */
-function findConflicts(layers: Layers): Set<number> {
-  const conflicts = new Set<number>();
-  const position = positionsIn(layers);
-  const isBend = (vertex: number): boolean => vertex >= layers.boxes;
+/** Per segment 1 where a long edge (between two bends) crosses it: the long one stays straight. */
+function findConflicts(layers: Layers): Uint8Array {
+  const conflicts = new Uint8Array(layers.segments);
+  const position = positionsIn(layers, layers.order);
+  const { start, list, segment } = layers.before;
   for (let k = 1; k < layers.columns.length; k++) {
     const column = layers.columns[k];
     let low = 0; // position of the last inner segment's start, and where scanning stopped
     let scanned = 0;
-    column.forEach((vertex, i) => {
-      const inner = isBend(vertex) ? layers.before[vertex].find(isBend) : undefined;
-      if (inner === undefined && i < column.length - 1) return;
-      const high = inner === undefined ? layers.columns[k - 1].length - 1 : position[inner];
+    for (let i = 0; i < column.length; i++) {
+      const inner = innerStart(layers, column[i]);
+      if (inner < 0 && i < column.length - 1) continue;
+      const high = inner < 0 ? layers.columns[k - 1].length - 1 : position[inner];
       for (; scanned <= i; scanned++) {
         const current = column[scanned];
-        for (const from of layers.before[current]) {
-          const crosses = position[from] < low || position[from] > high;
-          if (crosses && !(isBend(from) && isBend(current))) conflicts.add(segment(layers, from, current));
+        for (let n = start[current]; n < start[current + 1]; n++) {
+          const crosses = position[list[n]] < low || position[list[n]] > high;
+          const isInner = list[n] >= layers.boxes && current >= layers.boxes;
+          if (crosses && !isInner) conflicts[segment[n]] = 1;
         }
       }
       low = high;
-    });
+    }
   }
   return conflicts;
+}
+
+/** The bend before a bend, or -1. */
+function innerStart({ boxes, before }: Layers, vertex: number): number {
+  if (vertex < boxes) return -1;
+  const from = before.list[before.start[vertex]]; // a bend has exactly one vertex before it
+  return from >= boxes ? from : -1;
 }
 
 function alignOnce(
   layers: Layers,
   separation: Separation,
-  conflicts: ReadonlySet<number>,
+  conflicts: Uint8Array,
   fromRight: boolean,
   upwards: boolean,
 ): Float64Array {
-  let columns = layers.columns as readonly (readonly number[])[];
-  if (fromRight) columns = columns.toReversed();
-  if (upwards) columns = columns.map((column) => column.toReversed());
-  const position = new Int32Array(layers.count);
-  for (const column of columns) column.forEach((vertex, i) => (position[vertex] = i));
-  const neighbours = fromRight ? layers.after : layers.before;
-  const root = chainVertices(layers, columns, neighbours, position, conflicts);
+  const order = upwards ? upsideDown(layers) : layers.order;
+  const position = positionsIn(layers, order);
+  const root = chainVertices(layers, order, fromRight, position, conflicts);
   const sides: Separation = upwards ? (a, b) => separation(b, a) : separation;
-  const y = packChains(layers.count, columns, root, sides);
-  return upwards ? y.map((value) => -value) : y;
+  const y = packChains(layers, order, root, sides);
+  if (upwards) for (let i = 0; i < y.length; i++) y[i] = -y[i];
+  return y;
+}
+
+function upsideDown({ order, columnStart }: Layers): Int32Array {
+  const turned = new Int32Array(order.length);
+  for (let k = 0; k + 1 < columnStart.length; k++) {
+    const both = columnStart[k] + columnStart[k + 1] - 1;
+    for (let i = columnStart[k]; i < columnStart[k + 1]; i++) turned[i] = order[both - i];
+  }
+  return turned;
 }
 
 /** Links every vertex to a median neighbour unless that would cross a link made before; returns heads of chains. */
 function chainVertices(
-  layers: Layers,
-  columns: readonly (readonly number[])[],
-  neighbours: readonly (readonly number[])[],
+  { count, columnStart, before, after }: Layers,
+  order: Int32Array,
+  fromRight: boolean,
   position: Int32Array,
-  conflicts: ReadonlySet<number>,
+  conflicts: Uint8Array,
 ): Int32Array {
-  const root = Int32Array.from({ length: layers.count }, (_, vertex) => vertex);
-  const taken = new Uint8Array(layers.count); // already continued by a vertex of the next column
-  for (const column of columns) {
+  const { start, list, segment } = fromRight ? after : before;
+  const root = new Int32Array(count);
+  for (let vertex = 0; vertex < count; vertex++) root[vertex] = vertex;
+  const taken = new Uint8Array(count); // already continued by a vertex of the next column
+  const sorted: number[] = []; // places in the list of neighbours, by position
+  const link = (vertex: number, last: number): number => {
+    const size = start[vertex + 1] - start[vertex];
+    sorted.length = 0;
+    for (let n = start[vertex]; n < start[vertex + 1]; n++) sorted.push(n);
+    if (size > 1) sorted.sort((a, b) => position[list[a]] - position[list[b]]);
+    const upper = Math.ceil((size - 1) / 2);
+    for (let m = Math.floor((size - 1) / 2); m <= upper; m++) {
+      const near = list[sorted[m]];
+      if (taken[near] || position[near] <= last || conflicts[segment[sorted[m]]]) continue;
+      taken[near] = 1;
+      root[vertex] = root[near];
+      return position[near];
+    }
+    return last;
+  };
+  const columns = columnStart.length - 1;
+  for (let k = 0; k < columns; k++) {
+    const column = fromRight ? columns - 1 - k : k;
     let last = -1;
-    for (const vertex of column) {
-      const sorted = [...neighbours[vertex]].sort((a, b) => position[a] - position[b]);
-      const middle = (sorted.length - 1) / 2;
-      for (const m of middle % 1 ? [Math.floor(middle), Math.ceil(middle)] : [middle]) {
-        const near = sorted[m];
-        if (near === undefined || taken[near] || position[near] <= last) continue;
-        if (conflicts.has(segment(layers, near, vertex))) continue;
-        taken[near] = 1;
-        root[vertex] = root[near];
-        last = position[near];
-        break;
-      }
+    for (let i = columnStart[column]; i < columnStart[column + 1]; i++) {
+      if (start[order[i]] < start[order[i] + 1]) last = link(order[i], last);
     }
   }
   return root;
 }
 
 /** Chains as high as possible, then each as low as the ones below it allow: that closes the gaps in between. */
-function packChains(
-  count: number,
-  columns: readonly (readonly number[])[],
-  root: Int32Array,
-  separation: Separation,
-): Float64Array {
-  const below: [number, number][][] = Array.from({ length: count }, () => []);
-  const waiting = new Int32Array(count);
-  for (const column of columns) {
-    for (let i = 1; i < column.length; i++) {
-      below[root[column[i - 1]]].push([root[column[i]], separation(column[i - 1], column[i])]);
-      waiting[root[column[i]]]++;
-    }
-  }
+function packChains(layers: Layers, columns: Int32Array, root: Int32Array, separation: Separation): Float64Array {
+  const { count } = layers;
+  const { start, lower, distance, waiting } = distances(layers, columns, root, separation);
   const y = new Float64Array(count);
-  const order: number[] = [];
-  for (let vertex = 0; vertex < count; vertex++) if (root[vertex] === vertex && !waiting[vertex]) order.push(vertex);
-  for (let k = 0; k < order.length; k++) {
-    for (const [lower, distance] of below[order[k]]) {
-      y[lower] = Math.max(y[lower], y[order[k]] + distance);
-      if (--waiting[lower] === 0) order.push(lower);
+  const order = new Int32Array(count);
+  let known = 0;
+  for (let vertex = 0; vertex < count; vertex++) {
+    if (root[vertex] === vertex && !waiting[vertex]) order[known++] = vertex;
+  }
+  for (let k = 0; k < known; k++) {
+    const chain = order[k];
+    for (let i = start[chain]; i < start[chain + 1]; i++) {
+      const least = y[chain] + distance[i];
+      if (y[lower[i]] < least) y[lower[i]] = least;
+      if (--waiting[lower[i]] === 0) order[known++] = lower[i];
     }
   }
-  for (const chain of order.toReversed()) {
+  for (let k = known - 1; k >= 0; k--) {
+    const chain = order[k];
     let room = Infinity;
-    for (const [lower, distance] of below[chain]) room = Math.min(room, y[lower] - distance);
-    if (room < Infinity) y[chain] = Math.max(y[chain], room);
+    for (let i = start[chain]; i < start[chain + 1]; i++) room = Math.min(room, y[lower[i]] - distance[i]);
+    if (room < Infinity && room > y[chain]) y[chain] = room;
   }
-  return y.map((_, vertex) => y[root[vertex]]);
+  for (let vertex = 0; vertex < count; vertex++) if (root[vertex] !== vertex) y[vertex] = y[root[vertex]];
+  return y;
+}
+
+/** For every chain, the chains right below it anywhere, and how far they have to stay away. */
+function distances({ count, columnStart }: Layers, order: Int32Array, root: Int32Array, separation: Separation) {
+  const start = new Int32Array(count + 1);
+  const waiting = new Int32Array(count);
+  const columns = columnStart.length - 1;
+  for (let k = 0; k < columns; k++) {
+    for (let i = columnStart[k] + 1; i < columnStart[k + 1]; i++) {
+      start[root[order[i - 1]] + 1]++;
+      waiting[root[order[i]]]++;
+    }
+  }
+  for (let i = 0; i < count; i++) start[i + 1] += start[i];
+  const next = start.slice();
+  const lower = new Int32Array(start[count]);
+  const distance = new Float64Array(start[count]);
+  for (let k = 0; k < columns; k++) {
+    for (let i = columnStart[k] + 1; i < columnStart[k + 1]; i++) {
+      const at = next[root[order[i - 1]]]++;
+      lower[at] = root[order[i]];
+      distance[at] = separation(order[i - 1], order[i]);
+    }
+  }
+  return { start, lower, distance, waiting };
 }
 
 /** All four shifted onto the narrowest, then the average of the middle two. */
@@ -138,8 +180,16 @@ function combine(results: readonly Float64Array[]): Float64Array {
   ]);
   const narrowest = ends.reduce((best, end) => (end[1] - end[0] < best[1] - best[0] ? end : best));
   const shifts = ends.map((end, i) => (i % 2 === 0 ? narrowest[0] - end[0] : narrowest[1] - end[1]));
-  return results[0].map((_, vertex) => {
-    const four = results.map((y, i) => y[vertex] + shifts[i]).sort((a, b) => a - b);
-    return (four[1] + four[2]) / 2;
-  });
+  const [a, b, c, d] = results;
+  const y = new Float64Array(a.length);
+  for (let i = 0; i < y.length; i++) {
+    const p = a[i] + shifts[0];
+    const q = b[i] + shifts[1];
+    const r = c[i] + shifts[2];
+    const s = d[i] + shifts[3];
+    const lowerMiddle = Math.max(Math.min(p, q), Math.min(r, s));
+    const upperMiddle = Math.min(Math.max(p, q), Math.max(r, s));
+    y[i] = (lowerMiddle + upperMiddle) / 2;
+  }
+  return y;
 }

@@ -49,6 +49,9 @@ function withoutRepeats(points: readonly number[]): number[] {
   return kept.length > 2 ? kept : [...kept, ...kept];
 }
 
+export const movedPath = (path: Path, dx: number, dy: number): Path =>
+  dx === 0 && dy === 0 ? path : path.map((value, i) => value + (i % 2 === 0 ? dx : dy));
+
 /**
  * Copies a path, moved by (dx, dy) and perhaps walked the other way, to `at`; returns where the next one goes.
  * All but the first piece of an edge begin where the one before ended, so their start is left out.

@@ -24,7 +24,7 @@ export interface LevelInput {
 }
 
 /** Heights at which an edge passes the columns between its ends, nearest to its start first. */
-export type Waypoints = readonly number[];
+export type Waypoints = Float64Array;
 
 export interface Grid {
   readonly rank: readonly number[];
@@ -63,7 +63,7 @@ export function buildGrid(input: LevelInput): Grid {
   const y = alignVertices(layers, (a, b) => (size(a) + size(b)) / 2 + Math.max(gap(a), gap(b)));
 
   const ways = all.map((): Waypoints | null => null);
-  short.forEach((edge, i) => (ways[edge] = layers.bends[i].map((bend) => y[bend])));
+  short.forEach((edge, i) => (ways[edge] = y.subarray(layers.bendStart[i], layers.bendStart[i + 1])));
   return {
     rank: inner,
     columns,

@@ -1,6 +1,7 @@
 /** The inside of one open box: sizes of what it holds go in, positions and paths come out. Remembered by structure. */
 import { flowPath, type Path } from "./curves";
 import { buildGrid, type LevelInput } from "./grid";
+import { applyPins } from "./pins";
 import { boxLeft, boxTop, routeEdges } from "./routes";
 import { breakIntoRows } from "./rows";
 import { COLUMN_GAP, PADDING, ROW_GAP } from "./types";
@@ -151,25 +152,4 @@ function placeLoose(input: LevelInput, linked: ReadonlySet<number>, main: LevelL
     width = Math.max(width, left - ROW_GAP);
   }
   return { width, height: top + line };
-}
-
-/** Boxes that the user placed stay where they were put; their edges lead there directly. */
-function applyPins(input: LevelInput, level: LevelLayout): LevelLayout {
-  const x = level.x.map((value, box) => Math.max(0, input.pins[box]?.[0] ?? value));
-  const y = level.y.map((value, box) => Math.max(0, input.pins[box]?.[1] ?? value));
-  const width = Math.max(input.leastWidth, ...x.map((value, box) => value + input.widths[box]));
-  const height = Math.max(...y.map((value, box) => value + input.heights[box]));
-  const leftOf = (box: number): number[] => [x[box], y[box] + input.leftPort[box]];
-  const rightOf = (box: number): number[] => [x[box] + input.widths[box], y[box] + input.rightPort[box]];
-  const isPinned = (box: number): boolean => input.pins[box] !== null;
-  const edges = level.edges.map((path, i) => {
-    const [from, to] = input.edges[i];
-    return isPinned(from) || isPinned(to) ? flowPath([...rightOf(from), ...leftOf(to)]) : path;
-  });
-  // The borders may have moved, so every path to them is drawn anew.
-  const left = new Map(input.left.map((box) => [box, flowPath([-PADDING, level.leftY, ...leftOf(box)])]));
-  const right = new Map(
-    input.right.map((box) => [box, flowPath([...rightOf(box), width + PADDING, level.rightY])]),
-  );
-  return { ...level, x, y, width, height, edges, left, right };
 }

@@ -24,6 +24,7 @@ export interface Routes {
 /** Edges in one lane or gap are set apart a little; after a few they share their place. */
 const LANES = 6;
 const LANE_STEP = 5;
+const NARROWER = 36; // than its column, on one side, before that matters
 
 export function routeEdges(input: LevelInput, grid: Grid, rows: Rows): Routes {
   const router = new Router(input, grid, rows);
@@ -54,9 +55,8 @@ class Router {
 
   between(from: number, to: number, ways: Waypoints | null): Path {
     const start = this.rightOf(from);
-    const end = this.leftOf(to);
     if (ways && this.row(from) === this.row(to)) {
-      return flowPath([...start, ...this.through(ways, this.grid.rank[from] + 1), ...end]);
+      return flowPath([...this.outOf(from), ...this.through(ways, this.grid.rank[from] + 1), ...this.into(to)]);
     }
     const [lane, step] = this.takeLane(this.row(from));
     const exit = this.behind(from, step);
@@ -65,7 +65,7 @@ class Router {
 
   fromLeft(box: number, ways: Waypoints | null): Path {
     const start = [-PADDING, this.leftY];
-    if (ways && this.row(box) === 0) return flowPath([...start, ...this.through(ways, 0), ...this.leftOf(box)]);
+    if (ways && this.row(box) === 0) return flowPath([...start, ...this.through(ways, 0), ...this.into(box)]);
     const row = Math.max(0, this.row(box) - 1);
     const [lane, step] = this.takeLane(row);
     const margin = this.marginX(step);
@@ -76,7 +76,7 @@ class Router {
     const start = this.rightOf(box);
     const end = [this.rows.width + PADDING, this.rightY];
     if (ways && this.row(box) === this.lastRow) {
-      return flowPath([...start, ...this.through(ways, this.grid.rank[box] + 1), ...end]);
+      return flowPath([...this.outOf(box), ...this.through(ways, this.grid.rank[box] + 1), ...end]);
     }
     const [lane, step] = this.takeLane(this.row(box));
     const exit = this.behind(box, step);
@@ -104,11 +104,13 @@ class Router {
 
   private through(ways: Waypoints, firstColumn: number): number[] {
     const { columnX, columnWidth, shift, rowOf } = this.rows;
-    return ways.flatMap((way, k) => {
+    const points: number[] = [];
+    for (let k = 0; k < ways.length; k++) {
       const column = firstColumn + k;
-      const y = way + shift[rowOf[column]];
-      return [columnX[column], y, columnX[column] + columnWidth[column], y];
-    });
+      const y = ways[k] + shift[rowOf[column]];
+      points.push(columnX[column], y, columnX[column] + columnWidth[column], y);
+    }
+    return points;
   }
 
   private marginX(step: number): number {
@@ -122,6 +124,20 @@ class Router {
 
   private row(box: number): number {
     return this.rows.rowOf[this.grid.rank[box]];
+  }
+
+  /** Beside a box that is much wider, an edge bends only where the column of both has ended. */
+  private outOf(box: number): number[] {
+    const [x, y] = this.rightOf(box);
+    const column = this.grid.rank[box];
+    const end = this.rows.columnX[column] + this.rows.columnWidth[column];
+    return end - x > NARROWER ? [x, y, end, y] : [x, y];
+  }
+
+  private into(box: number): number[] {
+    const [x, y] = this.leftOf(box);
+    const begin = this.rows.columnX[this.grid.rank[box]];
+    return x - begin > NARROWER ? [begin, y, x, y] : [x, y];
   }
 
   private rightOf(box: number): [number, number] {

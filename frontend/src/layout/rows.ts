@@ -1,5 +1,5 @@
 /** Long chains are broken into rows, as text is: twelve blocks in a line would be too small to read. */
-import type { Grid, LevelInput } from "./grid";
+import type { Grid, LevelInput, Waypoints } from "./grid";
 import { COLUMN_GAP } from "./types";
 
 /** Where columns and rows stand. x of a column is its left edge; rows are stacked top to bottom. */
@@ -31,11 +31,12 @@ export function breakIntoRows(input: LevelInput, grid: Grid): Rows {
     columnWidth[column] = Math.max(columnWidth[column], input.widths[box]);
   });
   const whole = columnWidth.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP);
-  const one = place(input, grid, columnWidth, columnWidth.map(() => 0));
+  const reach = reachOf(input, grid);
+  const one = place(input, grid, reach, columnWidth, columnWidth.map(() => 0));
   if (whole < WIDE_ENOUGH) return one;
   let best = one;
   for (const count of rowCounts(grid.columns)) {
-    const rows = place(input, grid, columnWidth, assignRows(columnWidth, count));
+    const rows = place(input, grid, reach, columnWidth, assignRows(columnWidth, count));
     if (extent(rows) < extent(best) * WORTH_A_ROW) best = rows;
     else if (rows.height * STAGE_ASPECT > rows.width) break; // more rows only make it taller
   }
@@ -50,7 +51,13 @@ function* rowCounts(columns: number): Generator<number> {
   for (let rows = 2; rows <= columns / 2; rows = Math.max(rows + 1, Math.floor(rows * 1.1))) yield rows;
 }
 
-function place(input: LevelInput, grid: Grid, columnWidth: readonly number[], rowOf: readonly number[]): Rows {
+function place(
+  input: LevelInput,
+  grid: Grid,
+  reach: Reach,
+  columnWidth: readonly number[],
+  rowOf: readonly number[],
+): Rows {
   const rows = rowOf[rowOf.length - 1] + 1;
   const leftMargin = rows > 1 ? MARGIN : input.left.length ? PORT_MARGIN : 0;
   const rightMargin = rows > 1 ? MARGIN : input.right.length ? PORT_MARGIN : 0;
@@ -62,7 +69,7 @@ function place(input: LevelInput, grid: Grid, columnWidth: readonly number[], ro
     width = Math.max(width, x + columnWidth[column] + rightMargin);
     x += columnWidth[column] + COLUMN_GAP;
   }
-  const extents = extentOf(input, grid, grid.rank.map((column) => rowOf[column]), rows);
+  const extents = extentOf(input, grid, reach, rowOf, rows);
   const [shift, top, bottom]: number[][] = [[], [], []];
   let y = 0;
   for (const { low, high } of extents) {
@@ -93,25 +100,57 @@ function fillRows(columnWidth: readonly number[], room: number): number[] {
   });
 }
 
+/** How far up and down each edge bends: found once, as many numbers of rows are tried. */
+interface Reach {
+  readonly edges: Float64Array; // low, high, low, high, …; low > high where there are no bends
+  readonly left: Float64Array;
+  readonly right: Float64Array;
+}
+
+const reachOf = (input: LevelInput, grid: Grid): Reach => ({
+  edges: reachOfWays(input.edges.length, grid.ways),
+  left: reachOfWays(input.left.length, grid.leftWays),
+  right: reachOfWays(input.right.length, grid.rightWays),
+});
+
+function reachOfWays(count: number, ways: readonly (Waypoints | null)[]): Float64Array {
+  const reach = new Float64Array(2 * count);
+  for (let i = 0; i < count; i++) {
+    let low = Infinity;
+    let high = -Infinity;
+    const way = ways[i];
+    for (let k = 0; way && k < way.length; k++) {
+      if (way[k] < low) low = way[k];
+      if (way[k] > high) high = way[k];
+    }
+    reach[2 * i] = low - 4;
+    reach[2 * i + 1] = high + 4;
+  }
+  return reach;
+}
+
 /** Upper and lower end of each row: boxes, and edges that pass the columns of their own row. */
-function extentOf(input: LevelInput, grid: Grid, rowOfBox: readonly number[], rows: number) {
-  const extents = Array.from({ length: rows }, () => ({ low: Infinity, high: -Infinity }));
-  const cover = (row: number, low: number, high: number): void => {
-    extents[row].low = Math.min(extents[row].low, low);
-    extents[row].high = Math.max(extents[row].high, high);
+function extentOf(input: LevelInput, grid: Grid, reach: Reach, rowOf: readonly number[], rows: number) {
+  const low = new Float64Array(rows).fill(Infinity);
+  const high = new Float64Array(rows).fill(-Infinity);
+  const cover = (row: number, from: number, to: number): void => {
+    if (from < low[row]) low[row] = from;
+    if (to > high[row]) high[row] = to;
   };
-  grid.rank.forEach((_, box) => {
+  const rowOfBox = (box: number): number => rowOf[grid.rank[box]];
+  for (let box = 0; box < grid.rank.length; box++) {
     const half = input.heights[box] / 2;
-    cover(rowOfBox[box], grid.y[box] - half, grid.y[box] + half);
-  });
-  input.edges.forEach(([from, to], i) => {
-    if (rowOfBox[from] === rowOfBox[to]) grid.ways[i]?.forEach((y) => cover(rowOfBox[from], y - 4, y + 4));
-  });
+    cover(rowOfBox(box), grid.y[box] - half, grid.y[box] + half);
+  }
+  for (let i = 0; i < input.edges.length; i++) {
+    const row = rowOfBox(input.edges[i][0]);
+    if (row === rowOfBox(input.edges[i][1])) cover(row, reach.edges[2 * i], reach.edges[2 * i + 1]);
+  }
   input.left.forEach((box, i) => {
-    if (rowOfBox[box] === 0) grid.leftWays[i]?.forEach((y) => cover(0, y - 4, y + 4));
+    if (rowOfBox(box) === 0) cover(0, reach.left[2 * i], reach.left[2 * i + 1]);
   });
   input.right.forEach((box, i) => {
-    if (rowOfBox[box] === rows - 1) grid.rightWays[i]?.forEach((y) => cover(rows - 1, y - 4, y + 4));
+    if (rowOfBox(box) === rows - 1) cover(rows - 1, reach.right[2 * i], reach.right[2 * i + 1]);
   });
-  return extents.map(({ low, high }) => (low <= high ? { low, high } : { low: 0, high: 0 }));
+  return Array.from(low, (from, row) => (from <= high[row] ? { low: from, high: high[row] } : { low: 0, high: 0 }));
 }

@@ -46,7 +46,7 @@ export function hasStrip(scene: Scene, item: SceneItem): boolean {
 export type Pins = Readonly<Record<string, readonly [number, number]>>;
 
 export function layoutRequest(scene: Scene, pins: Pins = {}): LayoutRequest {
-  const { items, edges, model } = scene;
+  const { items, model } = scene;
   const width = new Float32Array(items.length);
   const height = new Float32Array(items.length);
   items.forEach((item, i) => {
@@ -66,9 +66,18 @@ export function layoutRequest(scene: Scene, pins: Pins = {}): LayoutRequest {
     open: Uint8Array.from(items, (item) => (item.open ? 1 : 0)),
     width,
     height,
-    edges: Int32Array.from(edges.flatMap((edge) => [edge.from, edge.to])),
+    edges: edgeArray(scene),
     pins: pinArray(scene, pins),
   };
+}
+
+function edgeArray({ edges }: Scene): Int32Array {
+  const flat = new Int32Array(2 * edges.length);
+  edges.forEach((edge, i) => {
+    flat[2 * i] = edge.from;
+    flat[2 * i + 1] = edge.to;
+  });
+  return flat;
 }
 
 function pinArray(scene: Scene, pins: Pins): Float32Array | null {

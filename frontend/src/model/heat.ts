@@ -1,4 +1,5 @@
 /** From numbers to shades: where a value stands on a scale that the whole graph shares. */
+import { shortNumber } from "./numbers";
 
 /** What is known about the value of one tensor. */
 export const ABSENT = 0; // not recorded, or it has no gradient: unlike zero
@@ -11,7 +12,13 @@ export type HeatState = typeof ABSENT | typeof VALUE | typeof HAS_NAN | typeof H
 export interface Heat {
   readonly values: Float64Array;
   readonly states: Uint8Array;
+  /** How its numbers are written, where plain ones would mislead: `×8`. */
+  readonly words?: (value: number, digits: number) => string;
 }
+
+/** The number of one tensor, as it stands in its box. */
+export const heatText = (heat: Heat, record: number, digits = 3): string =>
+  (heat.words ?? shortNumber)(heat.values[record], digits);
 
 /** Shades 0 … 255 are steps of the colour map; these stand beside it. */
 export const SHADE_ABSENT = 256;
@@ -54,15 +61,36 @@ export function divergingScale(reach: number): HeatScale {
   return { kind: "diverging", low: -reach, high: reach, place };
 }
 
-/** The scale that shows these numbers best; `wish` overrules the choice where it makes sense. */
-export function fitScale(heats: readonly Heat[], wish: ScaleKind | "auto" = "auto"): HeatScale {
+/** The value below which a share of the positive numbers lies; of many only every n-th is looked at. */
+function lowQuantile(heats: readonly Heat[], share: number): number {
+  const count = heats.reduce((sum, heat) => sum + heat.values.length, 0);
+  const every = Math.max(1, Math.ceil(count / 20_000));
+  const looked: number[] = [];
+  for (const { values, states } of heats) {
+    for (let i = 0; i < values.length; i += every) if (states[i] === VALUE && values[i] > 0) looked.push(values[i]);
+  }
+  const sorted = Float64Array.from(looked).sort();
+  return sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
+}
+
+/** Symmetric around zero and straight: for numbers that are orders of magnitude already. */
+export function evenScale(reach: number): HeatScale {
+  return { kind: "diverging", low: -reach, high: reach, place: (value) => clamp(0.5 + value / reach / 2) };
+}
+
+/**
+ * The scale that shows these numbers best; `wish` overrules the choice where it makes sense.
+ * Of many steps, `trim` is the share of the smallest numbers that must not stretch a logarithmic scale.
+ */
+export function fitScale(heats: readonly Heat[], wish: ScaleKind | "auto" = "auto", trim = 0): HeatScale {
   const { least, most, smallest } = extent(heats);
   if (most < least) return linearScale(0, 1);
   const reach = Math.max(Math.abs(least), Math.abs(most));
   if (wish === "diverging" || (wish === "auto" && least < 0 && most > 0)) return divergingScale(reach || 1);
   const canBeLog = least >= 0 && smallest < Infinity;
   if (canBeLog && (wish === "log" || (wish === "auto" && most / smallest > 30))) {
-    const low = Math.max(smallest, most / 10 ** MOST_DECADES);
+    const usual = trim > 0 ? lowQuantile(heats, trim) : 0;
+    const low = Math.max(smallest, usual, most / 10 ** MOST_DECADES);
     return low < most ? logScale(low, most) : logScale(most / 10, most);
   }
   if (least === most) return linearScale(Math.min(0, least), Math.max(0, most) || 1);

@@ -34,6 +34,25 @@ export function binOf(value: number): number {
   return value > 0 ? ZERO_BIN + 1 + step : ZERO_BIN - 1 - step;
 }
 
+/** Counts of 32-bit floats, trimmed. Their exponent and the first bit of their fraction are the bin. */
+export function histogramOf(values: Float32Array): Histogram {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const counts = new Uint32Array(BINS);
+  for (let i = 0; i < bits.length; i++) {
+    const size = bits[i] & 0x7fffffff;
+    if (size >= 0x7f800000) continue; // not finite: in no bin
+    if (size === 0) {
+      counts[ZERO_BIN]++;
+      continue;
+    }
+    const step = Math.min(127, Math.max(0, (size >>> 22) - 2 * (127 + LOWEST_EXPONENT)));
+    counts[bits[i] >>> 31 ? ZERO_BIN - 1 - step : ZERO_BIN + 1 + step]++;
+  }
+  const first = counts.findIndex((count) => count > 0);
+  if (first < 0) return { first: ZERO_BIN, counts: [] };
+  return { first, counts: counts.subarray(first, counts.findLastIndex((count) => count > 0) + 1) };
+}
+
 export function total(histogram: Histogram): number {
   let sum = 0;
   for (let i = 0; i < histogram.counts.length; i++) sum += Number(histogram.counts[i]);

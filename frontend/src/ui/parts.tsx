@@ -1,5 +1,5 @@
 /** Small parts: buttons, chips, sections, keys, empty states. */
-import type { ReactNode } from "react";
+import { createContext, useContext, type ReactNode } from "react";
 
 interface ButtonProps {
   readonly children: ReactNode;
@@ -42,9 +42,13 @@ interface SectionProps {
   readonly children: ReactNode;
 }
 
+/** Two panels of the same kind are on screen: the names of their sections say whose they are. */
+export const SectionOwner = createContext("");
+
 export function Section({ title, aside, children }: SectionProps) {
+  const owner = useContext(SectionOwner);
   return (
-    <section className="section" aria-label={title}>
+    <section className="section" aria-label={owner ? `${title} of ${owner}` : title}>
       <header>
         <h3>{title}</h3>
         {aside !== undefined && <span>{aside}</span>}

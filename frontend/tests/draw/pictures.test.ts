@@ -69,8 +69,36 @@ test("one axis for all histograms", () => {
   }
   const linear = histogramAxis("linear", histograms);
   expect(linear?.low).toBe(-(linear?.high ?? 0));
-  expect(log?.ticks.map((tick) => tick.text)).toContain("−0.1");
+  expect(log?.ticks.map((tick) => tick.text)).toContain("−1");
   expect(histogramAxis("log", [{ first: 128, counts: [] }])).toBeNull();
+});
+
+test("decades next to zero that hold next to nothing are folded, and nothing is lost", () => {
+  const counts = new Array<number>(binOf(1) - binOf(-1) + 1).fill(0);
+  counts[0] = counts[counts.length - 1] = 5000;
+  counts[binOf(1e-6) - binOf(-1)] = 2;
+  counts[128 - binOf(-1)] = 70; // zeros
+  const histogram = { first: binOf(-1), counts };
+  const axis = histogramAxis("log", [histogram]);
+  expect(axis?.slices).toBeLessThan(14);
+  const mass = axis?.mass(histogram) ?? new Float64Array();
+  expect(mass.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
+  const middle = (mass.length - 1) / 2;
+  expect(mass[middle]).toBeCloseTo(70 / 10072);
+  expect(axis?.range(middle)).toEqual([0, 0]);
+  expect(axis?.range(middle + 1)[0]).toBe(0);
+  expect(mass[middle + 1]).toBeCloseTo(2 / 10072, 8);
+  expect(axis?.range(mass.length - 3)).toEqual([1, 1.5]);
+});
+
+test("folding keeps a bar on the side that has next to nothing", () => {
+  const counts = new Array<number>(binOf(4) - 127 + 1).fill(0);
+  counts[0] = 1; // one tiny negative number
+  counts[counts.length - 1] = 3000;
+  const histogram = { first: 127, counts };
+  const mass = histogramAxis("log", [histogram])?.mass(histogram) ?? new Float64Array();
+  expect(mass.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
+  expect(mass[0]).toBeCloseTo(1 / 3001);
 });
 
 test("every recorded step is as wide as the time it stands for", () => {

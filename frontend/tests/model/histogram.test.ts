@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { gaussian, generator } from "../../gallery/networks";
 import {
-  addUp, BINS, binOf, binRange, binSpan, decadeBins, onBinAxis, onLinearAxis, total, valueSpan, ZERO_BIN,
+  addUp, BINS, binOf, binRange, binSpan, decadeBins, histogramOf, onBinAxis, onLinearAxis, total, valueSpan, ZERO_BIN,
 } from "../../src/model/histogram";
 
 test("bins cover the line without gaps, from negative to positive", () => {
@@ -58,4 +58,22 @@ test("a sliver at the ends does not set the range", () => {
 test("decades on the axis of bins", () => {
   expect(decadeBins(binOf(-0.1), binOf(0.1)).map(([, value]) => value)).toContain(0);
   expect(decadeBins(binOf(0.05), binOf(20)).map(([, value]) => value)).toEqual([0.1, 1, 10]);
+});
+
+test("counting by bits agrees with counting by logarithms", () => {
+  const random = generator(9);
+  const values = Float32Array.from({ length: 3000 }, (_, i) =>
+    i % 50 === 0 ? 0 : gaussian(random) * 10 ** (24 * (random() - 0.5)));
+  const slow = new Float64Array(BINS);
+  for (const value of values) slow[binOf(value)]++;
+  const { first, counts } = histogramOf(values);
+  const fast = new Float64Array(BINS);
+  for (let i = 0; i < counts.length; i++) fast[first + i] = counts[i];
+  expect(fast).toEqual(slow);
+  expect(counts[0]).toBeGreaterThan(0);
+});
+
+test("what is not finite is in no bin", () => {
+  expect(total(histogramOf(Float32Array.of(NaN, Infinity, -Infinity, 1, -0)))).toBe(2);
+  expect(histogramOf(Float32Array.of(NaN)).counts).toHaveLength(0);
 });

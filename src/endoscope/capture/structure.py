@@ -6,16 +6,16 @@ trace that is dropped is freed at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from endoscope.analysis.contract import Links, contract, contract_links
 from endoscope.analysis.graph_questions import Questions
-from endoscope.capture.leaves import tensor_places
 from endoscope.capture.modules import Layer
 from endoscope.capture.op import Op
+from endoscope.capture.reads import named_reads
 from endoscope.capture.records import Node, meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised
 from endoscope.capture.settings import RESHAPING, settings_text
@@ -137,12 +137,8 @@ class TraceGraph(Questions[Op]):
     def _links_of(self, node: int, above: Sequence[int]) -> list[tuple[int, tuple[Use, ...]]]:
         """What one node reads, by parent: through which argument, and which of the parent's outputs."""
         recorder = self._trace.recorder
-        raw = Node(*recorder.nodes[node])
         uses: dict[int, dict[Use, None]] = {parent: {} for parent in above}
-        reads = list(zip(raw.reads, _places(raw), strict=False))
-        if len(reads) < len(raw.reads) or node in recorder.hidden_reads:  # read without being an argument
-            reads += [(read, "") for read in (*raw.reads[len(reads) :], *recorder.hidden_reads.get(node, ()))]
-        for read, place in reads:
+        for read, place in named_reads(recorder, node):
             for slot in slots_of(read):
                 parent = recorder.slot_node[slot]
                 uses[parent][place, slot - recorder.nodes[parent][5]] = None
@@ -190,8 +186,3 @@ class _Facts:
         if key not in self._sources:
             self._sources[key] = source_line(raw.code, raw.instruction)
         return self._sources[key]
-
-
-def _places(raw: Node) -> Iterator[str]:
-    """Where each tensor arrives; an output reads one thing."""
-    return iter(("0",)) if raw.func is None else tensor_places(raw.args, raw.kwargs)

@@ -9,13 +9,14 @@ import contextlib
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
 from endoscope.capture.choosing import changes_in
+from endoscope.capture.compiled_calls import without_compiled_calls
 from endoscope.capture.editor import following
 from endoscope.capture.gradients import Gradients
 from endoscope.capture.keeping import Save, make_keeper
@@ -213,21 +214,3 @@ def _seeded(seed: int | None) -> Iterator[None]:
             random.setstate(python_state)
             if numpy:
                 numpy.random.set_state(numpy_state)
-
-
-def without_compiled_calls(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
-    return not_compiled([module for _, module in recorder.calls.addresses.values()])
-
-
-@contextlib.contextmanager
-def not_compiled(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
-    """Modules compiled in place (`module.compile()`) keep the compiled call to themselves: take it off meanwhile."""
-    compiled = [module for module in modules if module._compiled_call_impl is not None]
-    saved = [m._compiled_call_impl for m in compiled]
-    for module in compiled:
-        module._compiled_call_impl = None
-    try:
-        yield
-    finally:
-        for module, implementation in zip(compiled, saved, strict=True):
-            module._compiled_call_impl = implementation

@@ -1,6 +1,7 @@
 """`endoscope show`: the page."""
 
 import argparse
+import sys
 
 SUMMARY = "show recordings as a page in the browser"
 
@@ -18,6 +19,9 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl+C."""
     import endoscope
 
+    # A page asks for several things at once. With Python's own 5 ms a thread that answers could keep the others waiting
+    # for longer than all of them take together.
+    sys.setswitchinterval(0.0005)
     viewer = endoscope.show(
         options.path, port=options.port, host=options.host, views=options.views, browser=options.open
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,16 @@ from endoscope.query import arrays, values
 from endoscope.query.recording import Recording
 from endoscope.query.series import check_statistic
 from endoscope.query.steps import UNKNOWN, Step, Steps
+from endoscope.schema.recording import PER_STEP
 from endoscope.schema.stats import WHOLE
 from endoscope.store import paths
 from endoscope.store.columns import Lists
 from endoscope.store.streams import to_numpy
-from endoscope.store.tensors import TensorFile
+from endoscope.store.tensors import keys_in
 
 _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
 _DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
+_LET_OTHERS_IN_SECS = 1e-4  # a lock that is taken again at once is never seen free by those who wait for it
 _STEPS_AT_ONCE = 64  # are read before their memory is given back
 _HASH = re.compile(r"\w{1,128}")
 
@@ -71,14 +74,24 @@ def state(recording: Recording) -> tuple[int, int, int]:
         return reader.generation, len(chunks["steps"]), len(chunks["metrics"])
 
 
+def prepare(recording: Recording) -> None:
+    """Read what every look at a trial begins with: its steps, the names of its tensors, its metrics."""
+    recording._steadily(lambda steps: None)
+    recording._names()
+    _ = recording.metrics.table
+
+
 def warm(recording: Recording) -> None:
     """Check what series will read, step by step, so that others can read meanwhile."""
-    for count, step in enumerate(recording.steps):
-        recording._reader.batch("stats", step.ordinal)
-        if count % _STEPS_AT_ONCE == 0:
-            release(recording)
-    recording.preload()
-    release(recording)
+    for table in PER_STEP:
+        for count, step in enumerate(recording.steps):
+            recording._reader.batch(table, step.ordinal)
+            time.sleep(_LET_OTHERS_IN_SECS)
+            if count % _STEPS_AT_ONCE == _STEPS_AT_ONCE - 1:
+                release(recording)
+        with recording._reader.lock:
+            recording._reader.columns(table)
+        release(recording)
 
 
 def release(recording: Recording) -> None:
@@ -114,11 +127,10 @@ def step_table(recording: Recording, step: Step) -> pa.Table:
             raise values.why_not_kept(recording._reader, "the step", step, "statistics")
         found = pa.Table.from_batches([batch])
         numbers = to_numpy(found["key"])
-        keys = _keys(recording)
-        rows = _rows_of(keys, numbers)
-        columns = {name: keys[name].take(rows) for name in _NAMES}
+        names = recording._names()
+        columns = names.columns(numbers, _NAMES)
         columns |= {name: found[name] for name in found.column_names if name not in ("ordinal", "step", "key")}
-        columns |= {name: keys[name].take(rows) for name in _DETAILS}
+        columns |= names.columns(numbers, _DETAILS)
         return pa.table(columns | {"raw": arrays.numbers(np.isin(numbers, _keys_with_raw(recording, step)))})
 
     return recording._steadily(find)
@@ -137,9 +149,7 @@ def histograms(recording: Recording, which: Which) -> pa.Table:
         rows = np.flatnonzero((numbers != UNKNOWN) & ((types == which.type) | (which.type is None)))
         rows = rows[np.argsort(numbers[rows], kind="stable")]
         lists = Lists(*(part[rows] for part in lists))
-        every = Lists(*(np.repeat(part, lists.lengths) for part in lists))
-        places = np.arange(len(every.starts)) - np.repeat(np.cumsum(lists.lengths) - lists.lengths, lists.lengths)
-        counts = columns.elements("hist", every, places).astype(np.uint32)
+        counts = columns.contents("hist", lists).astype(np.uint32)
         return pa.table(
             {
                 "step": arrays.numbers(numbers[rows]),
@@ -163,35 +173,34 @@ def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
 
     def find(steps: Steps) -> Matrix:
         columns = recording._reader.columns("stats")
-        release(recording)  # each of these touches every step; together they would fill the memory
-        rows = columns.numbers("key", keys.tolist())
-        release(recording)
-        found = columns.numbers(statistic, keys.tolist())
-        release(recording)
         ordinals = np.array([step.ordinal for step in steps.list], np.int64)
-        # Both are looked up in tables: a binary search for each of a million numbers takes ten times as long.
-        place = np.full(max(len(steps.numbers), int(found.ordinals.max(initial=-1)) + 1), -1, np.int64)
+        # Places are looked up in tables: a binary search for each would take longer than all the rest.
+        place = np.full(int(ordinals.max(initial=-1)) + 2, -1, np.int64)  # the last is for steps that are not listed
         place[ordinals] = np.arange(len(ordinals))
         row_of = np.zeros(int(keys[-1]) + 1, np.int64)
         row_of[keys] = np.arange(len(keys))
-        result = np.full((len(keys), len(ordinals)), np.nan, np.float32)
-        at = place[found.ordinals]
-        if (at < 0).any():  # steps that were thinned, or whose own row is damaged
-            at, row, numbers_found = at[at >= 0], rows.values[at >= 0], found.values[at >= 0]
-        else:
-            row, numbers_found = rows.values, found.values
-        with np.errstate(over="ignore"):  # beyond the range of float32: infinite
-            result[row_of[row.astype(np.int64)], at] = numbers_found
+        result = np.full((len(ordinals), len(keys)), np.nan, np.float32)
+        for block in columns.blocks(statistic, keys.tolist()):
+            at = place[np.clip(block.ordinals, -1, len(place) - 1)]
+            listed = at >= 0  # not those that were thinned, or whose own row is damaged
+            with np.errstate(over="ignore"):  # beyond the range of float32: infinite
+                result[at[listed][:, None], row_of[block.keys]] = block.values[listed]
+        result = np.ascontiguousarray(result.T)
         return Matrix(keys, ordinals, result)
 
     return recording._steadily(find)
 
 
+def of_pass(recording: Recording, found: Matrix, pass_: int) -> Matrix:
+    """Only the tensors of the n-th pass."""
+    known = recording._all_keys().by_number
+    rows = [row for row, key in enumerate(found.keys.tolist()) if key in known and known[key].pass_ == pass_]
+    return Matrix(found.keys[rows], found.ordinals, found.values[rows])
+
+
 def names_of(recording: Recording, numbers: np.ndarray) -> pa.Table:
     """node, role, pass, of and kind of tensors that are given by their numbers."""
-    keys = _keys(recording)
-    rows = _rows_of(keys, numbers)
-    return pa.table({name: keys[name].take(rows) for name in _NAMES})
+    return pa.table(recording._names().columns(numbers, _NAMES))
 
 
 def tensor(recording: Recording, which: Which, step: int, sample: int | None = None) -> Raw:
@@ -210,29 +219,11 @@ def tensor(recording: Recording, which: Which, step: int, sample: int | None = N
     return Raw(array, None)
 
 
-def _keys(recording: Recording) -> pa.Table:
-    """The table of keys; text is stored once and referred to."""
-    keys = recording._reader.table("keys").combine_chunks()
-    for place, name in enumerate(keys.column_names):
-        if pa.types.is_string(keys.schema.field(name).type):
-            keys = keys.set_column(place, name, keys[name].combine_chunks().dictionary_encode())
-    return keys
-
-
-def _rows_of(keys: pa.Table, numbers: np.ndarray) -> pa.Array:
-    """Where the keys stand in their table; null for one whose name is lost to damage."""
-    known = to_numpy(keys["key"])
-    place = np.full(int(max(known.max(initial=-1), numbers.max(initial=-1))) + 1, -1, np.int64)
-    place[known] = np.arange(len(known))
-    rows = place[numbers]
-    return arrays.numbers(np.maximum(rows, 0), valid=rows >= 0)
-
-
 def _keys_with_raw(recording: Recording, step: Step) -> list[int]:
     """Read from the head of the file alone; its values are checked when somebody asks for them."""
     if not step.raw_file or step.raw_file not in recording._reader.contents.files:
         return []
     try:
-        return list(TensorFile(recording._reader._maps.get(step.raw_file, 0)).entries)
+        return keys_in(recording._reader.folder / step.raw_file)
     except (OSError, ValueError):
         return []

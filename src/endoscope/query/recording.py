@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError, LookupFailed
-from endoscope.query import export, sql, values
+from endoscope.query import export, spectra, sql, values
 from endoscope.query import series as over
 from endoscope.query.addressing import Keys
+from endoscope.query.names import Names
 from endoscope.query.series import Metrics, Series
 from endoscope.query.steps import Step, Steps
 from endoscope.query.values import Histogram, RawFiles
@@ -58,6 +59,7 @@ class Recording:
         self._description_problem = ""
         self._steps = Steps(self._reader)
         self._keys: tuple[tuple[int, int], Keys] | None = None
+        self._columns_of_names: tuple[Keys, Names] | None = None
         self._raw = RawFiles(self._reader)
         self._metrics: tuple[tuple[int, int], Metrics] | None = None
         self.refresh()
@@ -232,6 +234,12 @@ class Recording:
         """Statistics of every unit over the batch at one step: name -> array of the shape of the units."""
         return values.units(self._row("units", node, step, **which))
 
+    def spectrum(
+        self, node: str, step: int, *, role: str | None = None, pass_: int | None = None, type: str | None = None
+    ) -> spectra.Spectrum:
+        """Largest singular values and effective rank of a matrix, at a step where they were asked for."""
+        return spectra.find(self._steadily(lambda steps: steps.at(step, type)[0]), node, role, pass_)
+
     # All of it
 
     def to_arrow(self, table: str = "stats") -> pa.Table:
@@ -288,6 +296,13 @@ class Recording:
             if self._keys is None or self._keys[0] != state:
                 self._keys = (state, Keys(self._reader.table("keys").to_pylist()))
             return self._keys[1]
+
+    def _names(self) -> Names:
+        with self._reader.lock:
+            keys = self._all_keys()
+            if self._columns_of_names is None or self._columns_of_names[0] is not keys:
+                self._columns_of_names = (keys, Names(keys.by_number))
+            return self._columns_of_names[1]
 
     def _row(
         self,

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from endoscope.analysis.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
+from endoscope.query import arrays
 from endoscope.query.steps import UNKNOWN, Steps
 from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
 from endoscope.store.columns import Columns, Lists
@@ -94,9 +96,20 @@ def over_steps(ordinals: np.ndarray, values: np.ndarray, steps: Steps, type_: st
 class Metrics(Mapping[str, Series]):
     """The metrics of all steps, recorded or not, by name."""
 
-    def __init__(self, read: Callable[[], Any]) -> None:
+    def __init__(self, read: Callable[[], pa.Table]) -> None:
         self._read = read
+        self._table: pa.Table | None = None
         self._series: dict[str, Series] | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """All of them in one table, in the order in which they were logged; each name and type is stored once."""
+        if self._table is None:
+            found = self._read()
+            columns = {name: found[name].combine_chunks() for name in found.column_names}
+            texts = {name: arrays.dictionary(columns[name].to_pylist()) for name in ("name", "type")}
+            self._table = pa.table(columns | texts)
+        return self._table
 
     def __getitem__(self, name: str) -> Series:
         found = self._all().get(name)
@@ -106,27 +119,39 @@ class Metrics(Mapping[str, Series]):
         return found
 
     def __iter__(self) -> Any:
-        return iter(self._all())
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._names())
+
+    def of(self, names: Collection[str]) -> pa.Table:
+        """The rows of some of them."""
+        if not self.table.num_rows:
+            return self.table
+        column = self.table["name"].chunk(0)
+        wanted = np.array([name in names for name in column.dictionary.to_pylist()])
+        rows = np.flatnonzero(wanted[to_numpy(column.indices)])
+        return pa.table({name: arrays.take(self.table[name].chunk(0), rows) for name in self.table.column_names})
+
+    def _names(self) -> list[str]:
+        return list(self.table["name"].chunk(0).dictionary.to_pylist()) if self.table.num_rows else []
 
     def __repr__(self) -> str:
-        return f"<Metrics: {', '.join(self._all())}>"
+        return f"<Metrics: {', '.join(self)}>"
 
     def _all(self) -> dict[str, Series]:
         if self._series is None:
-            self._series = _by_name(self._read())
+            self._series = _by_name(self.table)
         return self._series
 
 
-def _by_name(table: Any) -> dict[str, Series]:
+def _by_name(table: pa.Table) -> dict[str, Series]:
     if not table.num_rows:
         return {}
-    names = table["name"].combine_chunks().dictionary_encode()
+    names, kinds = table["name"].chunk(0), table["type"].chunk(0)
     codes = to_numpy(names.indices)
     steps, values = to_numpy(table["step"]), to_numpy(table["value"])
-    types = np.array(table["type"].to_pylist(), dtype=object)
+    types = np.array(kinds.dictionary.to_pylist(), dtype=object)[to_numpy(kinds.indices)]
     found = {}
     for code, name in enumerate(names.dictionary.to_pylist()):
         rows = np.flatnonzero(codes == code)

@@ -43,7 +43,7 @@ class RawFiles:
                 return None
             found = self._files[file] = TensorFile(data)
             while len(self._files) > _FILES_KEPT_OPEN:
-                self._files.popitem(last=False)
+                self._reader.forget(self._files.popitem(last=False)[0])
         self._files.move_to_end(file)
         return found
 

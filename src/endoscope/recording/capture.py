@@ -16,11 +16,14 @@ from torch import Tensor
 
 from endoscope.capture.records import slots_of
 from endoscope.capture.regions import storage_key, version_of
+from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import Held, Listener, StepRecorder
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.losses import LossGradients
+from endoscope.recording.meter import Meter
+from endoscope.recording.raw import RawCollector
 from endoscope.recording.selection import Selection
-from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of
+from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of, shape_of
 from endoscope.recording.watch import Watch, names
 from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
@@ -111,6 +114,8 @@ class Capture:
         self.gradients = LossGradients(failed=failed)
         self.selection = selection
         self.recorder = StepRecorder(names(watches), inventory.calls, self.gradients, selection.may_match_type, failed)
+        self.batches = Batches(watches, self.recorder)
+        self.meter: Meter | None = None
         self.listener = Listener(self.recorder)
         self.parameters = Parameters(inventory, scratch)
         self.recorder.about_to_write = self.parameters.before_write
@@ -120,21 +125,29 @@ class Capture:
         self.unmatched: list[str] = []  # patterns that mean nothing in this step
         self.seconds = 0.0  # measured time of ours on the training thread
         self.forward_failed = False
+        self.wants_spectra = False  # singular values are wanted of this step
 
     def begin(self) -> None:
         for position, (_, parameter) in enumerate(self.parameters.named):
             self.gradients.watch_parameter(-1 - position, parameter)
         self.listener.open()
 
+    def measure_early(self, raw: RawCollector) -> None:
+        """The step will be recorded and its samples are chosen: values need not be held until it ends."""
+        self.meter = self.recorder.holder.meter = Meter(self.recorder, self.batches, raw)
+
     def end(self) -> None:
         self.listener.close()
         self.gradients.stop()
         self.gradients.check()
+        if self.meter is not None:
+            self.meter.flush()
 
     def let_go(self) -> None:
         """Drop every reference to the user's tensors."""
         self.listener.close()  # once more, should the end have failed
         self.gradients.let_go()
+        self.recorder.holder.meter = None
         self.recorder.kept.clear()
         self.recorder.close()
         del self.recorder.holder.recorder  # or they would keep each other alive until the garbage collector comes
@@ -193,7 +206,18 @@ class Capture:
     def cost(self) -> float:
         """Seconds spent on the training thread until the step ended; hearing is estimated, measuring it costs more."""
         heard = len(self.recorder.nodes) * SECS_PER_OPERATION + len(self.recorder.calls.entries) * SECS_PER_CALL
-        return self.seconds + heard
+        return self.seconds + heard + (0.0 if self.meter is None else self.meter.seconds)
+
+    def value(self, slot: int) -> Tensor | None:
+        """What is held, if it still is what it was."""
+        return self.recorder.held_value(slot)
+
+    def shape(self, slot: int) -> list[int] | None:
+        """Of a value, also if it is not held any more."""
+        tensor = self.recorder.kept.get(slot)
+        if tensor is not None:
+            return shape_of(tensor)
+        return None if self.meter is None else self.meter.shapes.get(slot)
 
     # ---- what the user says ----------------------------------------------------------------------
 
@@ -276,7 +300,7 @@ class Capture:
 
     def _build(self) -> tuple[list[Item], dict[str, Any]]:
         items = self.items()
-        graph = build_graph(self.recorder, self._placed(items), self._stated(items))
+        graph = build_graph(self.recorder, self._placed(items), self._stated(items), self.shape)
         owned = dict([*self.parameters.named, *self.parameters.buffers])
         for node in graph["nodes"]:
             if node["kind"] in ("parameter", "buffer"):  # also those that nothing read

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from endoscope.errors import BadArgument
+from endoscope.recording.arena import Arena, Arenas
 from endoscope.recording.capture import Capture
 from endoscope.recording.measuring import Package, batch_size, measure_step
-from endoscope.recording.raw import Keep
+from endoscope.recording.raw import Keep, RawCollector
 from endoscope.recording.sampling import choose
 from endoscope.recording.shield import Shield
 from endoscope.recording.step import Step
@@ -35,6 +36,8 @@ class Finisher:
         self._raw_bytes = 0
         self._said: set[GapRecord] = set()
         self._categories: Counter[str] = Counter()  # how often samples of each were kept raw
+        self._arenas = Arenas()
+        self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
         self.seconds = 0.0
 
@@ -44,7 +47,8 @@ class Finisher:
         for text in capture.unmatched:
             error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
             self._shield.report(f"what={text!r}", error)
-        package = measure_step(capture, structure.items, samples, self._keep, self._raw_bytes)
+        raw = self.raw_collector(samples) if capture.meter is None else capture.meter.raw
+        package = measure_step(capture, structure.items, raw)
         self._raw_bytes += package.raw_bytes
         seconds = capture.cost() + time.perf_counter() - started
         self.seconds += seconds
@@ -55,8 +59,16 @@ class Finisher:
             config=step.settings, gaps=[*package.gaps, *self._new(package.left_out)],
             extra=package.extra, measured=package.measured,
         )  # fmt: skip
-        self._worker.put(lambda: self._write(record, package), package.bytes)
+        self._worker.put(lambda: self._write_and_free(record, package, raw.arena), package.bytes)
         self._worker.let_catch_up()
+
+    def raw_collector(self, samples: Sequence[int]) -> RawCollector:
+        return RawCollector(self._keep, self._raw_bytes, samples, self._arenas.take())
+
+    def give_back(self, raw: RawCollector) -> None:
+        """Nothing of what was gathered is written."""
+        raw.found.clear()
+        self._arenas.give_back(raw.arena)
 
     def _samples(self, step: Step, capture: Capture, decision: Decision) -> list[int]:
         count, size = self._keep.samples, batch_size(capture)
@@ -79,8 +91,20 @@ class Finisher:
         self._said.update(new)
         return new
 
+    def _write_and_free(self, record: StepRecord, package: Package, arena: Arena) -> None:
+        try:
+            self._write(record, package)
+        finally:
+            record.raw, package.raw = [], []
+            self._arenas.give_back(arena)
+
     def _write(self, record: StepRecord, package: Package) -> None:
         writer = self._writer
+        if record.graph_hash not in self._listed:  # nodes are listed in the order of the graph, not of measuring
+            self._listed.add(record.graph_hash)
+            places = {(n["node"], n["role"], n["pass"]): i for i, n in enumerate((record.graph or {})["nodes"])}
+            for key in sorted(package.keys, key=lambda key: places.get((key.node, key.role, key.pass_), 0)):
+                writer.key_id(key)
         keys = [writer.key_id(key) for key in package.keys]
         record.keys = np.array(keys, dtype=np.int32)
         record.raw = [RawValues(keys[row], array, samples) for row, array, samples in package.raw]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,19 +24,21 @@ from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_m
 
 from endoscope.capture.boundary import bound_names
 from endoscope.capture.calls import Calls
+from endoscope.capture.compiled_calls import without_compiled_calls
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import named_leaves
 from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.regions import version_of
-from endoscope.capture.trace import without_compiled_calls
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
     from endoscope.recording.losses import LossGradients
+    from endoscope.recording.meter import Meter
 
 _UNHEARD, _RESTING = -1, -2  # in the place of the number of a call
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
+_unheard = torch._C.DisableTorchFunction
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
 
 
@@ -64,6 +66,7 @@ class Holder:
         self.refused: list[Held] = []  # what cannot be held
         self.functions: list[tuple[int, int]] = []  # node and slot of operations that may match a pattern
         self.types: dict[str, bool] = {}
+        self.meter: Meter | None = None  # of a step that need not be held until its end
         self._may_match = functions
         if functions is not None:
             self.idle = False
@@ -108,10 +111,13 @@ class Holder:
             if slot not in recorder.kept:
                 recorder.kept[slot] = tensor
                 recorder.kept_versions[slot] = version_of(tensor)
-                self.gradients.watch(slot, tensor)
+                if self.meter is None or not self.meter.has(slot):
+                    self.gradients.watch(slot, tensor)
         else:
             slot = self._hold_patchwork(tensor)
         self.entries.append(Held(node, role, kind, slot, call, batch_dim))
+        if self.meter is not None and kind != "input":
+            self.meter.value(slot, tensor, batch_dim)
         return slot
 
     def _hold_patchwork(self, tensor: Tensor) -> int:
@@ -179,8 +185,8 @@ class StepRecorder(Recorder):
 
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts is _BACKWARD:
-            name = self.loss_name(args[0])
-            with self.holder.gradients.named(name):
+            name, gradients = self.loss_name(args[0]), self.holder.gradients
+            with gradients.named(name), gradients.measured_early(self.holder.meter, name, _keeps_graph(args, kwargs)):
                 return func(*args, **kwargs)
         if func is torch.autograd.grad:
             with self.holder.gradients.handed_over():
@@ -192,6 +198,14 @@ class StepRecorder(Recorder):
             self.holder.gradients.before_write(written)
             self.about_to_write(written)
         super().before_call(written, facts, generator)
+
+    def held_value(self, slot: int) -> Tensor | None:
+        """What is held, if it still is what it was."""
+        tensor = self.kept.get(slot)
+        version = self.kept_versions.get(slot, -1)
+        if tensor is None or (version >= 0 and not self.aliasing.explains(tensor, version)):
+            return None
+        return tensor.detach()
 
     def loss_name(self, loss: Tensor) -> str:
         """What the gradients of a loss are called; the loss itself is held under that name."""
@@ -214,7 +228,8 @@ class StepRecorder(Recorder):
             if first and self.ignores_evaluation and is_evaluation(module):
                 self.resting = True
                 return _RESTING
-            call = super().begin_module(module, args, kwargs)
+            with _unheard():
+                call = super().begin_module(module, args, kwargs)
             if first:
                 self.hold_inputs(module, args, kwargs, call)
             return call
@@ -233,7 +248,8 @@ class StepRecorder(Recorder):
     def end_module(self, call: int, out: Any) -> None:
         if call >= 0 and not self.deaf:
             try:
-                super().end_module(call, out)
+                with _unheard():  # or we would hear ourselves looking at the result
+                    super().end_module(call, out)
             except Exception as error:
                 self.give_up("the result of a module", error)
 
@@ -264,6 +280,12 @@ class StepRecorder(Recorder):
                 return out if done else func(*args, **(kwargs or {}))
 
         return shielded
+
+
+def _keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether `backward(gradient, retain_graph, create_graph)` may be followed by another one on the same graph."""
+    said = [*args[2:4], kwargs.get("retain_graph"), kwargs.get("create_graph")]
+    return any(value is not None and value is not False for value in said)
 
 
 def is_evaluation(module: torch.nn.Module) -> bool:

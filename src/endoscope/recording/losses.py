@@ -22,12 +22,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of
+from endoscope.schema.recording import GRADIENT
+
+if TYPE_CHECKING:
+    from endoscope.recording.meter import Meter
 
 
 def _pass_on(where: str, error: BaseException) -> None:
@@ -50,6 +54,7 @@ class LossGradients:
         self._versions: dict[int, int] = {}  # of `.grad`, when a gradient had arrived there
         self.hold_all = False  # rather than borrow
         self._handed_over = False  # `torch.autograd.grad` is running
+        self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
         self._handles: list[Any] = []
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
@@ -69,6 +74,17 @@ class LossGradients:
             yield
         finally:
             self._handed_over = before
+
+    @contextlib.contextmanager
+    def measured_early(self, meter: Meter | None, name: str, keeps_graph: bool) -> Iterator[None]:
+        """Around a backward pass. Its gradients are complete when they arrive, unless another pass may come that adds
+        to them; and they are needed no longer, unless those of another loss are to be compared with them."""
+        if meter is not None and not keeps_graph and not self.losses.keys() - {name}:
+            self._meter = meter
+        try:
+            yield
+        finally:
+            self._meter = None
 
     @property
     def name(self) -> str:
@@ -107,7 +123,8 @@ class LossGradients:
             return
         name = self.name
         self.losses[name] = None
-        self.found.setdefault((slot, name), []).append(gradient)
+        if self._meter is None or not self._meter.gradient(slot, GRADIENT + name, gradient):
+            self.found.setdefault((slot, name), []).append(gradient)
 
     def _arrives(self, slot: int, parameter: Tensor, gradient: Tensor) -> None:
         if self._handed_over:

@@ -7,18 +7,20 @@ items ─► rows (one per tensor: value, gradient of each loss, parameter, upda
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from endoscope.recording.capture import Capture
-from endoscope.recording.raw import Keep, RawCollector
+from endoscope.recording.meter import Place
+from endoscope.recording.raw import RawCollector
+from endoscope.recording.spectra import spectra_of
 from endoscope.recording.structure import Item, shape_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Measured, Request, joined, measure
+from endoscope.stats import Measured, Request, chosen, joined, measure
 
 
 class Row(NamedTuple):
@@ -28,6 +30,15 @@ class Row(NamedTuple):
     of: str
     tensor: Tensor
     batch_dim: int | None
+
+
+class Early(NamedTuple):
+    """One tensor that was measured while the step ran."""
+
+    item: Item
+    of: str
+    batch_dim: int | None
+    row: int
 
 
 @dataclass(slots=True)
@@ -47,123 +58,139 @@ class Package:
         return self.raw_bytes + 512 * len(self.keys)
 
 
-def measure_step(capture: Capture, items: list[Item], samples: Sequence[int], keep: Keep, spent: int) -> Package:
+def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Package:
     """Runs on the training thread, so that nothing is held any longer; autograd and our own ear are off."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        gaps: list[GapRecord] = []
-        rows = _rows(capture, items, gaps)
+        found = _Found(capture)
+        for item in items:
+            found.add(item)
         for slot in capture.gradients.lost:
             reason = "the gradient was overwritten by code that could not be heard"
-            gaps.append(GapRecord(capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason))
-        raw = RawCollector(keep, spent, samples)
-        measured = _measure(rows, raw, 0)
-        updates = _updates(capture, items)
-        if updates:
-            measured = joined(measured, _measure(updates, raw, len(rows)))
-            rows += updates
-        left_out = capture.not_held() + [
-            GapRecord(rows[n].item.node, rows[n].of, f"raw values: {why}") for n, why in raw.left_out
-        ]
+            found.gap(capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
+        keys, parts = found.keys_of_early()
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
+        if capture.wants_spectra:
+            extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows)
+        _measure(found.rows, raw, keys, parts)
+        _measure(_updates(capture, items), raw, keys, parts)  # last: they take the place of the parameters' copies
+        measured = joined(parts or [measure([])])
+        left_out = capture.not_held()
+        left_out += [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
+        left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
         return Package(
-            keys=[_key(row) for row in rows], measured=measured, raw=raw.found, raw_bytes=raw.bytes,
-            left_out=left_out, gaps=gaps, extra={name: value for name, value in extra.items() if value},
+            keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes,
+            left_out=left_out, gaps=found.gaps, extra={name: value for name, value in extra.items() if value},
         )  # fmt: skip
 
 
-def _measure(rows: list[Row], raw: RawCollector, first: int) -> Measured:
+def _measure(rows: list[Row], raw: RawCollector, keys: list[Key], parts: list[Measured]) -> None:
+    """Measure rows now, and put their keys and numbers behind those that there are."""
+    if not rows:
+        return
     measured = measure([Request(row.tensor, row.batch_dim) for row in rows])
     refused = {number for number, _ in measured.gaps}
     for number, row in enumerate(rows):
         if number not in refused:
-            raw.add(first + number, row.tensor, row.batch_dim)
-    return measured
+            raw.add(len(keys) + number, row.tensor, row.batch_dim)
+    keys += [_key(row.item, row.of, tuple(shape_of(row.tensor)), row.tensor.dtype, row.batch_dim) for row in rows]
+    parts.append(measured)
 
 
 def batch_size(capture: Capture) -> int:
     """Of the first model call of the step, or else of the first tensor that was tagged; 0 if there was none."""
-    sizes = Batches(capture)
-    return sizes.first or _tagged_batch(capture)
+    return capture.batches.first or _tagged_batch(capture)
 
 
 def _tagged_batch(capture: Capture) -> int:
-    recorder = capture.recorder
-    for held in recorder.holder.entries:
-        tensor, dim = recorder.kept.get(held.slot), held.batch_dim
-        if held.call < 0 and tensor is not None and dim is not None and 0 <= dim < tensor.dim():
-            if shape_of(tensor)[dim] > 0:
-                return shape_of(tensor)[dim]
+    for held in capture.recorder.holder.entries:
+        shape, dim = capture.shape(held.slot), held.batch_dim
+        if held.call < 0 and shape is not None and dim is not None and 0 <= dim < len(shape) and shape[dim] > 0:
+            return shape[dim]
     return 0
 
 
-class Batches:
-    """The number of samples in every call of a model."""
+class _Found:
+    """What there is of every item: rows that are to be measured, rows that have been, and gaps."""
 
     def __init__(self, capture: Capture) -> None:
-        self._entries = capture.recorder.calls.entries
-        self._sizes: dict[int, int] = {}
-        dims = {id(watch.module): watch.batch_dim for watch in capture.watches}
-        for number, call in enumerate(self._entries):
-            if call.root:
-                dim = dims.get(id(call.module), 0)
-                self._sizes[number] = self._of_inputs(capture, call.entered, dim)
-        self.first = next((size for size in self._sizes.values() if size), 0)
-        self._dim = next(iter(dims.values()), 0)
+        self._capture = capture
+        self._meter = capture.meter
+        self._buffers = dict(capture.parameters.buffers)
+        self.rows: list[Row] = []
+        self.early: list[Early] = []
+        self.gaps: list[GapRecord] = []
 
-    def _of_inputs(self, capture: Capture, slots: list[int], dim: int | None) -> int:
-        for slot in slots:
-            tensor = capture.recorder.kept.get(slot)
-            if dim is not None and tensor is not None and tensor.dim() > dim:
-                return max(shape_of(tensor)[dim], 0)
-        return 0
+    def gap(self, node: str, of: str, reason: str) -> None:
+        self.gaps.append(GapRecord(node, of, reason))
 
-    def dim_for(self, tensor: Tensor, item: Item, call: int) -> int | None:
-        """The dimension along which the samples lie, if there is one."""
-        if item.batch_dim is not None:
-            return item.batch_dim if 0 <= item.batch_dim < tensor.dim() else None
-        dim = self._dim
-        size = self._size_around(call)
-        if dim is not None and tensor.dim() > dim and size and shape_of(tensor)[dim] == size:
-            return dim
-        return None
-
-    def _size_around(self, call: int) -> int:
-        while call >= 0:
-            if call in self._sizes:
-                return self._sizes[call]
-            call = self._entries[call].parent
-        return self.first
-
-
-def _rows(capture: Capture, items: list[Item], gaps: list[GapRecord]) -> list[Row]:
-    recorder, parameters, gradients = capture.recorder, capture.parameters, capture.gradients
-    batches = Batches(capture)
-    buffers = dict(parameters.buffers)
-    rows: list[Row] = []
-    for item in items:
+    def add(self, item: Item) -> None:
+        dim = None
         if item.kind == "parameter":
-            position = -1 - item.slot
-            if parameters.changed_unheard(position):
-                reason = "it was overwritten by code that could not be heard"
-                gaps.append(GapRecord(item.node, "parameter", reason))
-            else:
-                rows.append(Row(item, "parameter", parameters.value(position), None))
-            dim = None
+            self._add_parameter(item)
         elif item.kind == "buffer":
-            rows.append(Row(item, "value", buffers[item.node].detach(), None))
-            continue
+            self.rows.append(Row(item, "value", self._buffers[item.node].detach(), None))
+            return
         else:
-            tensor = _value(capture, item.slot)
-            if tensor is None:
-                gaps.append(GapRecord(item.node, "value", "the tensor was overwritten by code that could not be heard"))
-                continue
-            dim = batches.dim_for(tensor, item, recorder.nodes[recorder.slot_node[item.slot]][12])
-            rows.append(Row(item, "value", tensor, dim))
+            capture, slot = self._capture, item.slot
+            shape = capture.shape(slot)
+            if shape is not None:
+                call = capture.recorder.nodes[capture.recorder.slot_node[slot]][12]
+                dim = capture.batches.dim_of(shape, item.batch_dim, call)
+            if not self._take(item, "value", dim):
+                tensor = capture.value(slot)
+                if tensor is None:
+                    self.gap(item.node, "value", "the tensor was overwritten by code that could not be heard")
+                    return
+                self.rows.append(Row(item, "value", tensor, dim))
+        self._add_gradients(item, dim)
+
+    def _add_parameter(self, item: Item) -> None:
+        parameters, position = self._capture.parameters, -1 - item.slot
+        if parameters.changed_unheard(position):
+            self.gap(item.node, "parameter", "it was overwritten by code that could not be heard")
+        else:
+            self.rows.append(Row(item, "parameter", parameters.value(position), None))
+
+    def _add_gradients(self, item: Item, dim: int | None) -> None:
+        gradients = self._capture.gradients
         for loss in gradients.losses:
-            gradient = gradients.total(item.slot, loss)
-            if gradient is not None:
-                rows.append(Row(item, GRADIENT + loss, gradient, dim))
-    return rows
+            of = GRADIENT + loss
+            if self._meter is not None and (item.slot, of) in self._meter.came_again:
+                self.gap(item.node, of, "two backward passes reached it, and only the first was measured")
+            elif not self._take(item, of, dim):
+                gradient = gradients.total(item.slot, loss)
+                if gradient is not None:
+                    self.rows.append(Row(item, of, gradient, dim))
+
+    def _take(self, item: Item, of: str, dim: int | None) -> bool:
+        """Whether it was measured early; of a tensor with several names each name has a row."""
+        if self._meter is None or item.slot < 0:
+            return False
+        rows = self._meter.rows.get(Place(item.slot, of, dim))
+        if not rows:
+            return False
+        self.early.append(Early(item, of, dim, rows.pop(0) if len(rows) > 1 else rows[0]))
+        return True
+
+    def keys_of_early(self) -> tuple[list[Key], list[Measured]]:
+        """One key for each row that was measured early, and these rows."""
+        if self._meter is None or not self._meter.count:
+            return [], []
+        about = self._meter.about
+        keys = {early.row: _key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early}
+        if len(keys) < len(self.early) or len(keys) < len(about):
+            return self._rows_again()
+        return [keys[row] for row in range(len(about))], self._meter.parts
+
+    def _rows_again(self) -> tuple[list[Key], list[Measured]]:
+        """A tensor got another name when its gradient had been measured: it has one row for both names. Or nobody asks
+        for a row."""
+        assert self._meter is not None
+        about = self._meter.about
+        keys = [_key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early]
+        rows = [early.row for early in self.early]
+        self._meter.raw.move(rows)
+        return keys, [chosen(joined(self._meter.parts), rows)]
 
 
 def _updates(capture: Capture, items: list[Item]) -> list[Row]:
@@ -179,21 +206,11 @@ def _updates(capture: Capture, items: list[Item]) -> list[Row]:
     return [Row(item, "update", tensor, None) for item, tensor in zip(moved, differences, strict=True)]
 
 
-def _value(capture: Capture, slot: int) -> Tensor | None:
-    """What is held, if it still is what it was."""
-    recorder = capture.recorder
-    tensor = recorder.kept.get(slot)
-    version = recorder.kept_versions.get(slot, -1)
-    if tensor is None or (version >= 0 and not recorder.aliasing.explains(tensor, version)):
-        return None
-    return tensor.detach()
-
-
-def _key(row: Row) -> Key:
-    item, tensor = row.item, row.tensor
+@lru_cache(8192)  # most are the same at every step
+def _key(item: Item, of: str, shape: tuple[int, ...], dtype: torch.dtype, batch_dim: int | None) -> Key:
     return Key(
-        node=item.node, role=item.role, pass_=item.pass_, of=row.of, kind=item.kind, shape=tuple(shape_of(tensor)),
-        dtype=str(tensor.dtype).removeprefix("torch."), batch_dim=NO_BATCH if row.batch_dim is None else row.batch_dim,
+        node=item.node, role=item.role, pass_=item.pass_, of=of, kind=item.kind, shape=shape,
+        dtype=str(dtype).removeprefix("torch."), batch_dim=NO_BATCH if batch_dim is None else batch_dim,
         module=item.module, source=item.source,
     )  # fmt: skip
 

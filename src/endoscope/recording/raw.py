@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from endoscope.errors import BadArgument
+from endoscope.recording.arena import Arena
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,9 @@ class Keep:
 class RawCollector:
     """Gathers the raw values of one step and says what did not fit."""
 
-    def __init__(self, keep: Keep, spent: int, samples: Sequence[int]) -> None:
+    def __init__(self, keep: Keep, spent: int, samples: Sequence[int], arena: Arena) -> None:
         self._keep = keep
+        self.arena = arena
         self._spent = spent  # by earlier steps of the trial
         self._samples = list(samples)
         self.bytes = 0
@@ -79,10 +81,20 @@ class RawCollector:
             return
         if tensor.layout is not torch.strided:
             tensor = tensor.to_dense()
-        if batch_dim is not None:
-            tensor = tensor.index_select(batch_dim, torch.tensor(samples, device=tensor.device)).movedim(batch_dim, 0)
-        self.found.append((row, to_numpy(tensor), samples))
+        if batch_dim is not None and samples is not None:
+            tensor = _chosen(tensor.movedim(batch_dim, 0), samples)
+        copy = self.arena.empty(list(tensor.shape), tensor.dtype)
+        copy.copy_(tensor)
+        self.found.append((row, as_numpy(copy), samples))
         self.bytes += size
+
+    def move(self, rows: Sequence[int]) -> None:
+        """Row n of what was gathered so far is told again, once for each place of n in `rows`."""
+        places: dict[int, list[int]] = {}
+        for place, row in enumerate(rows):
+            places.setdefault(row, []).append(place)
+        self.found = [(place, *rest) for row, *rest in self.found for place in places.get(row, ())]  # type: ignore[misc]
+        self.left_out = [(place, why) for row, why in self.left_out for place in places.get(row, ())]
 
     def _too_much(self, size: int, limit: int) -> str:
         if size > limit:
@@ -94,14 +106,18 @@ class RawCollector:
         return ""
 
 
-def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """A copy outside torch; types that numpy lacks travel as whole numbers of their size."""
-    tensor = tensor.detach()
-    if tensor.is_complex() or tensor.is_conj() or tensor.is_neg():
-        tensor = tensor.resolve_conj().resolve_neg()
-    tensor = tensor.cpu().contiguous()
+def _chosen(tensor: Tensor, samples: list[int]) -> Tensor:
+    """Some samples, which come first; neighbours are not copied for that."""
+    first, count = samples[0], len(samples)
+    if samples == list(range(first, first + count)):
+        return tensor[first : first + count]
+    return tensor.index_select(0, torch.tensor(samples, device=tensor.device))
+
+
+def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The same memory outside torch; types that numpy lacks travel as whole numbers of their size."""
     if tensor.dtype is torch.bfloat16:
         tensor = tensor.view(torch.uint16)
     elif tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
         tensor = tensor.view(torch.uint8)
-    return tensor.numpy().copy()
+    return tensor.numpy()

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.patches import Lease
 from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
@@ -33,6 +34,7 @@ from endoscope.recording.raw import Keep
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
+from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step, plain_number
 from endoscope.recording.watch import KEEP_OUT, LET_IN, Watch, make_watch
 from endoscope.recording.worker import Worker
@@ -73,7 +75,10 @@ class Run:
         self._watches: list[Watch] = []
         self._inventory = Inventory(self._watches)
         self._selection = Selection(())
+        self._spectra: Spectra | None = None
         self._scratch: dict[int, torch.Tensor] = {}
+        self._lease = Lease()
+        weakref.finalize(self, self._lease.drop)
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
@@ -83,6 +88,7 @@ class Run:
         self._in_update = False
         self._passed_over = False  # a forward pass that could have been meant as training began no step
         self._gradients_are_used_up = False  # somebody overwrites or drops `.grad` before it can be measured
+        self._hold_all = False  # gradients of one tensor come in several backward passes
         self._clock = time.perf_counter()  # when the previous step ended
         self._written = 0.0  # seconds of the writer thread that are accounted for
         self._pid = os.getpid()
@@ -110,9 +116,15 @@ class Run:
         *,
         name: str | None = None,
         batch_dim: int | None = 0,
+        spectra: Any = None,
     ) -> torch.nn.Module:
-        """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`."""
+        """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`.
+
+        `spectra` is a policy: at which of the recorded steps singular values are computed, too.
+        """
         self._require_open()
+        if spectra is not None:
+            self._spectra = Spectra(spectra)
         if any(watch.outer is model for watch in self._watches):
             raise BadArgument("This model is being watched already; one call of run.watch(model) is enough.")
         watch = make_watch(model, optimizer, what, name, batch_dim, [w.name for w in self._watches])
@@ -168,6 +180,7 @@ class Run:
                 with self.shield("the last step"):
                     self._finish(self._open)
             self.closed = True
+        self._lease.drop()
         for watch in self._watches:
             watch.unhook()
         self._watches.clear()
@@ -215,13 +228,18 @@ class Run:
         self._next = step.number + 1
         if self.closed or os.getpid() != self._pid:
             return
-        if not self._schedule.begin(step.number, step.type).capture:
+        verdict = self._schedule.begin(step.number, step.type)
+        if not verdict.capture:
+            self._lease.drop()
             return
         if not self._has_room(step):
             self._schedule.could_not_capture()
             return
         capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.failed)
         capture.gradients.hold_all = self._gradients_are_used_up
+        capture.wants_spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
+        if verdict.final and self._may_measure_early(step) and not capture.wants_spectra:
+            capture.measure_early(self._finisher.raw_collector(range(self._keep.samples)))
         try:
             capture.begin()
         except BaseException:
@@ -230,6 +248,10 @@ class Run:
             raise
         step.capture = capture
         capture.seconds += time.perf_counter() - started
+
+    def _may_measure_early(self, step: Step) -> bool:
+        """Whether it is known now which values are recorded; inside of `run.step()` samples can be chosen later."""
+        return (not step.explicit or self._keep.samples == 0) and not self._selection.patterns and not self._hold_all
 
     def _has_room(self, step: Step) -> bool:
         if self._worker.has_room():
@@ -245,6 +267,7 @@ class Run:
         started, kept = time.perf_counter(), False
         try:
             if capture is not None:
+                self._lease.take()  # the next step may be captured, too
                 capture.end()
             decision = self._schedule.finish(
                 type=step.type,
@@ -264,7 +287,13 @@ class Run:
         finally:
             if capture is not None:
                 self._gradients_are_used_up |= bool(capture.gradients.lost)
+                if capture.meter is not None:
+                    self._hold_all |= bool(capture.meter.came_again)
+                    if not kept:
+                        self._finisher.give_back(capture.meter.raw)
                 capture.let_go()
+                if self._spectra is not None:
+                    self._spectra.finished(kept)
             self._account(step, capture, kept, started)
         for problem in self._schedule.take_problems():
             self.shield.say(problem, f"Endoscope: {problem}")

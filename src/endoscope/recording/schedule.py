@@ -28,6 +28,7 @@ __all__ = ["Decision", "Schedule", "StepInfo", "Verdict"]
 
 _LET_GO = Verdict(capture=False, decided=True)
 _RECORD = Verdict(capture=True, decided=True)
+_RECORD_FOR_SURE = Verdict(capture=True, decided=True, final=True)
 _HOLD = Verdict(capture=True, decided=False)
 _NO_METRICS: Mapping[str, Any] = MappingProxyType({})
 _RARE_RECORDED = 3  # a type with fewer recorded steps is rare
@@ -168,7 +169,9 @@ class Schedule:
         if not wishes or not any(wish.keep for wish in wishes):
             return self._hold() if self._late else _LET_GO
         self._paid = self._affordable(any(wish.keep and wish.urgent for wish in wishes))
-        return _RECORD if self._paid else _LET_GO
+        if not self._paid:
+            return _LET_GO
+        return _RECORD if self._late or any(wish.samples for wish in wishes) else _RECORD_FOR_SURE
 
     def _hold(self) -> Verdict:
         if self.budget is None or self.budget.allows(self._counts.type, tentative=True):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from endoscope.analysis.patterns import Pattern
-from endoscope.capture.keeping import SomeOp
-from endoscope.capture.result import Trace
 from endoscope.recording.structure import Item, place_of
 from endoscope.recording.watch import Watch
 
@@ -29,6 +26,10 @@ class Selection:
 
     def _may_match(self, type_: str) -> bool:
         """Whether an operation of a type may be meant; results of modules are held anyway."""
+        # Imported here and below: most runs have no patterns, and what these need takes long to load.
+        from endoscope.analysis.patterns import Pattern
+        from endoscope.capture.keeping import SomeOp
+
         for selector in self.patterns:
             if isinstance(selector, Pattern) and selector.field in ("", "type"):
                 if selector.may_match_type(type_):
@@ -67,6 +68,8 @@ class Selection:
         recorder = capture.recorder
         if not recorder.holder.functions:
             return [], []
+        from endoscope.capture.result import Trace
+
         trace = Trace(recorder, "step")
         trace.seal()
         ops = [trace.op_at(node) for node in range(len(recorder.nodes))]

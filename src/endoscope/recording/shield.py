@@ -8,11 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from endoscope.errors import EndoscopeError
-
-
-class RecordingWarning(UserWarning):
-    """Something could not be recorded. Training goes on; the recording says what is missing."""
+from endoscope.errors import EndoscopeError, RecordingWarning
 
 
 class Shield:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from endoscope.analysis.contract import contract_links
+from endoscope.capture.reads import named_reads
 from endoscope.capture.records import slots_of
 from endoscope.capture.source import source_line
 from endoscope.recording.hearing import StepRecorder
@@ -45,6 +46,8 @@ class Structure(NamedTuple):
 
 #: An edge that the user stated: between positions in the list of items.
 Links = Iterable[tuple[int, int]]
+#: The shape of the value in a slot, if that is known.
+ShapeAt = Callable[[int], list[int] | None]
 MOST_STRUCTURES = 256
 
 
@@ -77,9 +80,9 @@ def place_of(recorder: StepRecorder, slot: int) -> str:
     return "" if line is None else f"{line.file}:{line.line}"
 
 
-def build_graph(recorder: StepRecorder, items: list[Item], stated: Links) -> dict[str, Any]:
+def build_graph(recorder: StepRecorder, items: list[Item], stated: Links, shape_at: ShapeAt) -> dict[str, Any]:
     edges = {**_edges(recorder, items), **{(a, b): [""] for a, b in stated if a != b}}
-    nodes = [_describe(recorder, item) for item in items]
+    nodes = [_describe(recorder, item, shape_at) for item in items]
     listed = [[a, b, uses] for (a, b), uses in sorted(edges.items())]
     return {"hash": graph_hash(items, edges), "nodes": nodes, "edges": listed}
 
@@ -91,7 +94,7 @@ def graph_hash(items: list[Item], edges: Iterable[tuple[int, int]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _describe(recorder: StepRecorder, item: Item) -> dict[str, Any]:
+def _describe(recorder: StepRecorder, item: Item, shape_at: ShapeAt) -> dict[str, Any]:
     described: dict[str, Any] = {
         "node": item.node, "role": item.role, "pass": item.pass_, "kind": item.kind,
         "module": item.module, "source": item.source,
@@ -100,8 +103,7 @@ def _describe(recorder: StepRecorder, item: Item) -> dict[str, Any]:
         node = recorder.nodes[recorder.slot_node[item.slot]]
         described["type"] = node[0].type
         described["modules"] = list(recorder.calls.path(node[12]))
-        tensor = recorder.kept.get(item.slot)
-        described["shape"] = shape_of(tensor) if tensor is not None else None
+        described["shape"] = shape_at(item.slot)
     return described
 
 
@@ -141,11 +143,10 @@ def _edges(recorder: StepRecorder, items: list[Item]) -> dict[tuple[int, int], l
 def _links(recorder: StepRecorder) -> list[list[tuple[int, tuple[Use, ...]]]]:
     """Per node: its parents, each with the argument that takes it and the slot that is read."""
     links: list[list[tuple[int, tuple[Use, ...]]]] = []
-    for number, node in enumerate(recorder.nodes):
+    for number in range(len(recorder.nodes)):
         above: dict[int, list[Use]] = {}
-        reads = [*node[4], *recorder.hidden_reads.get(number, ())]
-        for argument, read in enumerate(reads):
+        for read, argument in named_reads(recorder, number):
             for slot in slots_of(read):
-                above.setdefault(recorder.slot_node[slot], []).append((str(argument), slot))
+                above.setdefault(recorder.slot_node[slot], []).append((argument, slot))
         links.append([(parent, tuple(uses)) for parent, uses in above.items() if parent != number])
     return links

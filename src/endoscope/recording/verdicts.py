@@ -78,6 +78,7 @@ class Verdict:
 
     capture: bool  # hold on to values
     decided: bool  # True: they are recorded unless the user objects; False: the end of the step tells
+    final: bool = False  # nobody but the user has anything to say at the end, neither whether nor which samples
 
 
 #: What a policy may return; anything else counts by its truth value.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim.optimizer import (
@@ -19,8 +19,10 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from endoscope.analysis.patterns import Selector, parse
 from endoscope.errors import BadArgument
+
+if TYPE_CHECKING:
+    from endoscope.analysis.patterns import Selector
 
 Hook = Callable[..., None]
 KEEP_OUT, LET_IN = "keep out", "let in"  # what a hook can say about the compiler
@@ -139,6 +141,8 @@ class Watch:
 
 
 def _pattern(text: Any) -> Selector:
+    from endoscope.analysis.patterns import parse  # most runs have no patterns
+
     pattern = parse(text)
     if pattern.related:
         raise BadArgument(

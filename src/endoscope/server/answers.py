@@ -49,12 +49,23 @@ def as_floats(array: np.ndarray, headers: Mapping[str, Any]) -> Response:
     data = floats.reshape(-1).view(np.uint8).data if floats.size else memoryview(b"")
     if len(data) <= _PIECE:
         return Response(bytes(data), headers=told, media_type="application/octet-stream")
-    return StreamingResponse(_pieces(data), headers=told, media_type="application/octet-stream")
+    return InPieces(data, told)
 
 
-def _pieces(data: memoryview) -> Iterator[bytes]:
-    for start in range(0, len(data), _PIECE):
-        yield bytes(data[start : start + _PIECE])
+class InPieces(StreamingResponse):
+    """Many bytes, sent piece by piece: a whole copy of them is never made."""
+
+    def __init__(self, data: memoryview, headers: Mapping[str, str]) -> None:
+        self._data = data
+        super().__init__(self.pieces(), headers=headers, media_type="application/octet-stream")
+
+    @property
+    def size(self) -> int:
+        return len(self._data)
+
+    def pieces(self) -> Iterator[bytes]:
+        for start in range(0, len(self._data), _PIECE):
+            yield bytes(self._data[start : start + _PIECE])
 
 
 def _plain(value: Any) -> Any:

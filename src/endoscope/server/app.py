@@ -5,6 +5,8 @@ request ─► security.Guard ─► routes_* ─► library ─► query ─►
 
 from __future__ import annotations
 
+import mimetypes
+import stat
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -17,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from endoscope.errors import EndoscopeError
-from endoscope.server import live, routes_layout, routes_tables, routes_trials, routes_views, wire
+from endoscope.server import live, routes_layout, routes_tables, routes_together, routes_trials, routes_views, wire
 from endoscope.server.answers import as_json
 from endoscope.server.library import Library
 from endoscope.server.routes_tables import Heats
@@ -29,6 +31,7 @@ _NOT_BUILT = """\
 The page has not been built. In the folder of Endoscope's sources, type:  make page
 Then load this page again. The data is served already, for instance at /api/catalog.
 """
+_SMALL = 4 << 20  # bytes
 _FOREVER = "public, max-age=31536000, immutable"  # names of built files change with their contents
 
 
@@ -39,6 +42,7 @@ def create(library: Library, views: Views | None = None, access: Access | None =
         *routes_trials.ROUTES,
         *routes_tables.ROUTES,
         *routes_layout.ROUTES,
+        *routes_together.ROUTES,
         *routes_views.ROUTES,
         *live.ROUTES,
         Route("/api/{rest:path}", _no_such_address),
@@ -71,10 +75,18 @@ class _Page(StaticFiles):
             return PlainTextResponse(_NOT_BUILT, 503)
         if any(part.startswith(".") and part != "." for part in Path(path).parts):
             raise HTTPException(404)  # the stamp of the build
-        answer = await super().get_response(path, scope)
+        answer = self._in_one_piece(path, scope) or await super().get_response(path, scope)
         is_hashed = path.startswith("assets/") and answer.status_code == 200
         answer.headers["Cache-Control"] = _FOREVER if is_hashed else "no-cache"
         return answer
+
+    def _in_one_piece(self, path: str, scope: Scope) -> Response | None:
+        """A file that the page is made of. Files in pieces wait for a thread at every piece, just while all begins."""
+        found, facts = self.lookup_path("index.html" if path == "." else path)
+        if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_size > _SMALL or scope["method"] != "GET":
+            return None
+        kind = mimetypes.guess_type(found)[0] or "application/octet-stream"
+        return Response(Path(found).read_bytes(), media_type=kind)
 
 
 def _no_such_address(request: Request) -> Response:

@@ -73,6 +73,7 @@ def show(
     app = application.create(library, custom, access)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", ws="none", server_header=False)
     viewer = Viewer(_Server(config, app.state.live), bound, access)
+    library.prepare()
     if browser:
         webbrowser.open(viewer.address)
     return viewer

@@ -68,6 +68,16 @@ class Library:
             self._warmed.add(recording)
         threading.Thread(target=_warm, args=(recording,), name="endoscope-warm", daemon=True).start()
 
+    def prepare(self) -> None:
+        """Open all trials beside, and read what the newest begins with: the page will ask for it in a moment."""
+        threading.Thread(target=self._prepare, name="endoscope-prepare", daemon=True).start()
+
+    def _prepare(self) -> None:
+        with contextlib.suppress(EndoscopeError, OSError):  # whoever asks for it is told
+            newest = self.newest()
+            bulk.prepare(newest)
+            self.warm(newest)
+
     def _opened(self, name: str) -> Recording:
         if self._folder is None or name not in self.names:  # `in self._folder` would open it, and check all of it
             near = ", ".join(difflib.get_close_matches(name, self.names, n=3, cutoff=0.0))

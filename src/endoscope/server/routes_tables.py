@@ -6,14 +6,13 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from endoscope.errors import BadArgument
-from endoscope.query import arrays, bulk
+from endoscope.query import arrays, bulk, one_sample
 from endoscope.query.recording import Recording
 from endoscope.query.series import Metrics
 from endoscope.query.steps import Step
@@ -29,6 +28,15 @@ def step(request: Request) -> Response:
     number = asked.to_whole("step", request.path_params["step"])
     found = bulk.step_at(recording, number, asked.text(request, "type"))
     return as_arrow(bulk.step_table(recording, found), {"step": _facts(found)})
+
+
+def step_sample(request: Request) -> Response:
+    """One sample of the batch, in all tensors of a step."""
+    recording = asked.trial_of(request)
+    number = asked.to_whole("step", request.path_params["step"])
+    sample = asked.to_whole("sample", request.path_params["sample"])
+    found = bulk.step_at(recording, number, asked.text(request, "type"))
+    return as_arrow(one_sample.sample_table(recording, found, sample))
 
 
 def _facts(step: Step) -> wire.StepFacts:
@@ -74,16 +82,13 @@ def heat(request: Request) -> Response:
     recording = asked.trial_of(request)
     of, statistic = asked.text(request, "of") or "value", asked.text(request, "statistic") or "mean"
     found = _heats(request).get(recording, of, statistic)
-    names = bulk.names_of(recording, found.keys)
     pass_ = asked.whole(request, "pass")
-    rows = np.arange(len(found.keys))
     if pass_ is not None:
-        rows = np.flatnonzero(names["pass"].to_numpy() == pass_)
-        names = names.take(arrays.numbers(rows))
-    values = found.values if len(rows) == len(found.keys) else found.values[rows]
-    flat = arrays.numbers(values.reshape(-1))
+        found = bulk.of_pass(recording, found, pass_)
+    names = bulk.names_of(recording, found.keys)
+    flat = arrays.numbers(found.values.reshape(-1))
     # A list of a fixed length must have one; a trial without steps has no row either.
-    lists = pa.FixedSizeListArray.from_arrays(flat, max(values.shape[1], 1))
+    lists = pa.FixedSizeListArray.from_arrays(flat, max(found.values.shape[1], 1))
     names = names if len(lists) == names.num_rows else names.slice(0, 0)
     return as_arrow(names.append_column("values", lists), {"ordinals": found.ordinals.tolist()})
 
@@ -142,18 +147,10 @@ def tensor(request: Request) -> Response:
 
 
 def metrics(request: Request) -> Response:
-    recording = asked.trial_of(request)
-    table = recording.read("metrics")
-    if "names" in request.query_params:
-        import pyarrow.compute as pc  # a tenth of a second that the start of the server can do without
-
-        chosen = arrays.texts(_names_of_metrics(request, recording.metrics))
-        table = table.filter(pc.is_in(table["name"], chosen))
-    table = table.combine_chunks()
-    for place, name in enumerate(table.column_names):
-        if name in ("name", "type"):
-            table = table.set_column(place, name, table[name].combine_chunks().dictionary_encode())
-    return as_arrow(table)
+    known = asked.trial_of(request).metrics
+    if "names" not in request.query_params:
+        return as_arrow(known.table)
+    return as_arrow(known.of(_names_of_metrics(request, known)))
 
 
 def _names_of_metrics(request: Request, known: Metrics) -> list[str]:
@@ -168,6 +165,7 @@ def _names_of_metrics(request: Request, known: Metrics) -> list[str]:
 
 ROUTES = [
     Route("/api/trials/{trial}/steps/{step}", step),
+    Route("/api/trials/{trial}/steps/{step}/samples/{sample}", step_sample),
     Route("/api/trials/{trial}/series", series),
     Route("/api/trials/{trial}/histograms", histograms),
     Route("/api/trials/{trial}/heat", heat),

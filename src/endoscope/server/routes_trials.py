@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from endoscope import __version__
 from endoscope.errors import EndoscopeError
-from endoscope.query import bulk
+from endoscope.query import bulk, presence
 from endoscope.query.recording import Recording
 from endoscope.server import asked, wire
 from endoscope.server.answers import as_json
@@ -120,6 +120,24 @@ def _node(node: Any) -> wire.GraphNode:
     return cast(wire.GraphNode, {**empty, **unknown, **(node if isinstance(node, dict) else {"node": str(node)})})
 
 
+def tensors(request: Request) -> Response:
+    found = presence.presence(asked.trial_of(request))
+    keys = [key for key, _ in found.tensors]
+    return as_json(
+        wire.Tensors(
+            node=[key.node for key in keys],
+            role=[key.role for key in keys],
+            passes=[key.pass_ for key in keys],
+            of=[key.of for key in keys],
+            kind=[key.kind for key in keys],
+            batch=[batch for _, batch in found.tensors],
+            sets=found.sets,
+            ordinals=found.ordinals,
+            setOf=found.set_of,
+        )
+    )
+
+
 def notes(request: Request) -> Response:
     return as_json([wire.Note(step=n.step, time=n.time, text=n.text) for n in asked.trial_of(request).notes])
 
@@ -137,6 +155,7 @@ ROUTES = [
     Route("/api/catalog", catalog),
     Route("/api/trials/{trial}", trial),
     Route("/api/trials/{trial}/graphs/{hash}", graph),
+    Route("/api/trials/{trial}/tensors", tensors),
     Route("/api/trials/{trial}/notes", notes),
     Route("/api/trials/{trial}/gaps", gaps),
     Route("/api/trials/{trial}/modules", modules),

@@ -13,6 +13,14 @@ LAYOUT_VERSION = 1
 SELECTION_VERSION = 1
 
 
+class Part(TypedDict):
+    """One of several answers that travel together."""
+
+    status: int
+    bytes: int  # without those that fill it up to a multiple of eight
+    headers: dict[str, str]  # names in small letters
+
+
 class TrialSummary(TypedDict):
     """One trial in the list of all trials."""
 
@@ -113,6 +121,20 @@ class StepFacts(TypedDict):
     extra: dict[str, Any]
 
 
+class Tensors(TypedDict):
+    """Which tensors were recorded at which steps. Columns, one entry per tensor, whatever its shape was."""
+
+    node: list[str]
+    role: list[str]
+    passes: list[int]
+    of: list[str]
+    kind: list[str]
+    batch: list[int]  # how many samples it has; 0: none. Of several shapes the largest
+    sets: list[list[int]]  # different collections of tensors that steps have; places in the columns, ascending
+    ordinals: list[int]  # the steps
+    setOf: list[int]  # for each of them, the place in `sets`; -1: it can no longer be read
+
+
 class Note(TypedDict):
     """Something the user wrote down."""
 
@@ -162,7 +184,7 @@ class Layout(TypedDict):
     """How the user arranged the graph; kept in page.json in the folder of the trial."""
 
     version: int
-    pins: dict[str, tuple[float, float]]  # node -> where it was put
+    pins: dict[str, tuple[float, float]]  # "n:" and a node, or "g:" and a module -> where it was put
     renames: dict[str, str]  # node or address of a module -> what the user calls it
     groups: list[str]  # prefixes of names that get a box of their own
 
@@ -276,6 +298,15 @@ class StepRow(_Pass):
     module: str
     source: str
     raw: bool  # whether raw values were kept
+
+
+class StepSampleRow(_Pass):
+    """One sample of one tensor at one step. Beside these, one column for each of SAMPLE_STATISTICS."""
+
+    node: str
+    role: str
+    of: str
+    kind: str
 
 
 class SampleRow(TypedDict):

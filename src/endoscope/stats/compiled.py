@@ -1,28 +1,30 @@
 """The compiled kernels, from the cache or freshly compiled.
 
-load ─► cache.read ─► machine code ─► llvmlite ─► a function that ctypes can call   (warm: no numba)
+load ─► cache.read ─► machine_code.load ─► a function that ctypes can call   (warm: neither numba nor LLVM)
           └─ nothing there ─► kernels.build (numba, several seconds) ─► cache.write
 """
 
 from __future__ import annotations
 
 import ctypes
+import platform
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
-from endoscope.stats import cache
+from endoscope.stats import cache, machine_code
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """The loaded code; `engine` owns its memory."""
+    """The loaded code; `owner` has its memory."""
 
     measure_all: Callable[[int, int, int], None]
-    engine: Any
+    owner: Any
     origin: str  # "cache", "compiled" or "compiled, not kept"
 
 
@@ -49,54 +51,70 @@ def load() -> Kernels | None:
     return _loaded
 
 
-class _Target(NamedTuple):
-    """What machine code is made for."""
-
-    llvm: Any
-    machine: Any
-    key: str  # under which the cache has it
+def key() -> str:
+    """Under which name the cache has the kernels of this machine and version."""
+    return cache.source_key((*_processor(), _version("llvmlite"), _version("numba")))
 
 
-def _target() -> _Target:
+def _processor() -> tuple[str, ...]:
+    """What machine code depends on. Where Linux tells, the compiler is not asked: loading it takes longer."""
+    try:
+        described = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
+    except OSError:
+        return _described_by_compiler()
+    told = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
+    return (platform.machine(), *[line for line in described if line.partition(":")[0].strip() in told])
+
+
+def _described_by_compiler() -> tuple[str, ...]:
+    import llvmlite.binding as llvm
+
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _machine() -> Any:
+    """The compiler, for this very processor."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    triple = llvm.get_process_triple()
-    machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=name, features=features, opt=3, codemodel="jitdefault", jit=True
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        codemodel="jitdefault",
+        jit=True,
     )
-    key = cache.source_key((triple, name, features, _version("llvmlite"), _version("numba")))
-    return _Target(llvm, machine, key)
 
 
 def _find_or_build() -> Kernels:
-    target = _target()
-    if kept := cache.read(target.key):
-        return _ready(target, *kept, origin="cache")
+    name = key()
+    if kept := cache.read(name):
+        return _ready(*kept, origin="cache")
+    machine = _machine()
     from endoscope.stats.kernels.build import build  # numba is loaded here, and only here
 
     _say("compiling the kernels for statistics; once for this machine and version, about ten seconds …")
-    symbol, code = build(target.machine)
+    symbol, code = build(machine)
     origin = "compiled"
     try:
-        cache.write(target.key, symbol, code)
+        cache.write(name, symbol, code)
     except (OSError, RuntimeError) as problem:  # RuntimeError: this user has no home
         _say(f"they cannot be kept ({problem}), so the next process compiles them again; XDG_CACHE_HOME may help")
         origin = "compiled, not kept"
-    return _ready(target, symbol, code, origin=origin)
+    return _ready(symbol, code, origin=origin)
 
 
-def _ready(target: _Target, symbol: str, code: bytes, *, origin: str) -> Kernels:
+def _ready(symbol: str, code: bytes, *, origin: str) -> Kernels:
     """Put machine code into executable memory."""
-    engine = target.llvm.create_mcjit_compiler(target.llvm.parse_assembly(""), target.machine)
-    engine.add_object_file(target.llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    try:
+        address, owner = machine_code.load(code, symbol)
+    except (machine_code.Unsupported, OSError):
+        address, owner = _load_by_compiler(code, symbol)
     # numba's calling convention: where to put the result, where to put an exception, then the arguments.
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, integer, integer, integer)
-    function = kind(engine.get_function_address(symbol))
+    function = kind(address)
     nowhere = (ctypes.c_int64 * 2)()
     result, exception = ctypes.addressof(nowhere), ctypes.addressof(nowhere) + 8
 
@@ -104,7 +122,16 @@ def _ready(target: _Target, symbol: str, code: bytes, *, origin: str) -> Kernels
         function(result, exception, job, order, count)  # ctypes lets go of the GIL
 
     measure_all.keep = nowhere  # type: ignore[attr-defined]
-    return Kernels(measure_all, engine, origin)
+    return Kernels(measure_all, owner, origin)
+
+
+def _load_by_compiler(code: bytes, symbol: str) -> tuple[int, Any]:
+    import llvmlite.binding as llvm
+
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine.get_function_address(symbol), engine
 
 
 def _version(package: str) -> str:

@@ -65,6 +65,9 @@ PIECE = 2048  # elements looked at in one go: they stay in the first-level cache
 LONG_ROW = 512  # elements; shorter rows of units are joined to about this length
 SHORT_RUN = 256  # elements; shorter runs are looked at several at a time
 EXACT_UP_TO = 4096  # elements; quantiles of larger tensors are read from the fine histogram
+ENOUGH = 65_536  # elements; of much larger tensors about as many are counted in the histogram: counting all is dear
+WORTH = 4  # times as many: then counting some is worth the trouble
+FEW = 4096  # elements; if so few of those were not zero, all are counted after all
 MOST_COLUMNS = 4096  # units of a request of kind COLUMNS
 ROWS_TOGETHER = 8
 

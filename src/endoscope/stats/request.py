@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,29 +44,79 @@ class Measured:
     notes: list[tuple[int, str]] = field(default_factory=list)  # request, and what was left out of it
 
 
-def joined(a: Measured, b: Measured) -> Measured:
-    """The statistics of the requests of `a` and then of `b`."""
+def joined(parts: Sequence[Measured]) -> Measured:
+    """The statistics of the requests of all parts, one part after the other."""
     import numpy as np
 
-    rows = len(a.unit_shape)
+    if len(parts) == 1:
+        return parts[0]
+    firsts = list(accumulate((len(part.unit_shape) for part in parts), initial=0))
 
-    def columns(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return {name: np.concatenate((first[name], second[name])) for name in first}
+    def columns(of: str) -> dict[str, NDArray[Any]]:
+        tables = [getattr(part, of) for part in parts]
+        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
-    def offsets(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.concatenate((first, second[1:] + first[-1]))
+    def column(of: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, of) for part in parts])
 
+    def offsets(of: str) -> NDArray[np.int32]:
+        lists = [getattr(part, of) for part in parts]
+        starts = accumulate((int(entry[-1]) for entry in lists), initial=0)
+        moved = [entry[1:] + np.int32(start) for entry, start in zip(lists, starts, strict=False)]
+        return np.concatenate([lists[0][:1], *moved])
+
+    def numbered(of: str) -> list[tuple[int, str]]:
+        entries = zip(firsts, parts, strict=False)
+        return [(first + request, text) for first, part in entries for request, text in getattr(part, of)]
+
+    requests = [part.sample_request + np.int32(first) for first, part in zip(firsts, parts, strict=False)]
     return Measured(
-        whole=columns(a.whole, b.whole),
-        hist_first=np.concatenate((a.hist_first, b.hist_first)),
-        hist_values=np.concatenate((a.hist_values, b.hist_values)),
-        hist_offsets=offsets(a.hist_offsets, b.hist_offsets),
-        sample_request=np.concatenate((a.sample_request, b.sample_request + np.int32(rows))),
-        sample_index=np.concatenate((a.sample_index, b.sample_index)),
-        samples=columns(a.samples, b.samples),
-        unit_shape=[*a.unit_shape, *b.unit_shape],
-        unit_offsets=offsets(a.unit_offsets, b.unit_offsets),
-        units=columns(a.units, b.units),
-        gaps=[*a.gaps, *((rows + request, reason) for request, reason in b.gaps)],
-        notes=[*a.notes, *((rows + request, note) for request, note in b.notes)],
+        whole=columns("whole"),
+        hist_first=column("hist_first"),
+        hist_values=column("hist_values"),
+        hist_offsets=offsets("hist_offsets"),
+        sample_request=np.concatenate(requests),
+        sample_index=column("sample_index"),
+        samples=columns("samples"),
+        unit_shape=[shape for part in parts for shape in part.unit_shape],
+        unit_offsets=offsets("unit_offsets"),
+        units=columns("units"),
+        gaps=numbered("gaps"),
+        notes=numbered("notes"),
+    )
+
+
+def chosen(measured: Measured, requests: Sequence[int]) -> Measured:
+    """The statistics of some requests, in the order given; a request may be given several times."""
+    import numpy as np
+
+    rows = np.array(requests, np.int64)
+    counts = np.bincount(measured.sample_request, minlength=len(measured.unit_shape))
+    sample_offsets = np.concatenate(([0], np.cumsum(counts)))
+
+    def entries(offsets: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Where the entries of the chosen requests are in a list of lists, and where each begins afterwards."""
+        starts, lengths = offsets[rows].astype(np.int64), np.diff(offsets)[rows].astype(np.int64)
+        after = np.concatenate(([0], np.cumsum(lengths)))
+        return np.repeat(starts - after[:-1], lengths) + np.arange(after[-1]), after.astype(np.int32)
+
+    def numbered(texts: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        return [(place, text) for place, row in enumerate(requests) for request, text in texts if request == row]
+
+    bins, hist_offsets = entries(measured.hist_offsets)
+    samples, sample_starts = entries(sample_offsets)
+    units, unit_offsets = entries(measured.unit_offsets)
+    return Measured(
+        whole={name: column[rows] for name, column in measured.whole.items()},
+        hist_first=measured.hist_first[rows],
+        hist_values=measured.hist_values[bins],
+        hist_offsets=hist_offsets,
+        sample_request=np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(sample_starts)),
+        sample_index=measured.sample_index[samples],
+        samples={name: column[samples] for name, column in measured.samples.items()},
+        unit_shape=[measured.unit_shape[row] for row in requests],
+        unit_offsets=unit_offsets,
+        units={name: column[units] for name, column in measured.units.items()},
+        gaps=numbered(measured.gaps),
+        notes=numbered(measured.notes),
     )

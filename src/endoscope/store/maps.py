@@ -8,7 +8,16 @@ system: for those on the same machine).
 from __future__ import annotations
 
 import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+
+class _Map(NamedTuple):
+    data: memoryview
+    identity: tuple[int, int]  # of the file: device and inode
 
 
 class Maps:
@@ -16,30 +25,52 @@ class Maps:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._maps: dict[str, memoryview] = {}
+        self._maps: dict[str, _Map] = {}
 
     def get(self, file: str, end: int) -> memoryview:
         """The bytes of a file, at least up to `end` if there are so many; raises OSError if there is no such file."""
         found = self._maps.get(file)
-        if found is None or len(found) < end:
+        if found is None or len(found.data) < end:
             if Path(file).is_absolute() or ".." in Path(file).parts:  # a recording may have been made to lead astray
                 raise OSError(f"{file!r} leads out of the recording")
             found = self._maps[file] = _map(self._folder / file)
-        return found
+        return found.data
+
+    @contextmanager
+    def opened(self, file: str) -> Iterator[int | None]:
+        """A mapped file to read from, as a descriptor; None if it has gone, and only the map is left, or cannot be."""
+        descriptor = None
+        try:
+            if hasattr(os, "pread"):
+                descriptor = os.open(os.path.join(self._folder, file), os.O_RDONLY)
+        except OSError:
+            pass
+        try:
+            is_same = descriptor is not None and _identity(descriptor) == self._maps[file].identity
+            yield descriptor if is_same else None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
 
     def release(self) -> None:
         """Give the memory of mapped files back; the system keeps what it likes, and maps what is read again."""
         for found in self._maps.values():
-            if isinstance(found.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                found.obj.madvise(mmap.MADV_DONTNEED)
+            mapped = found.data.obj
+            if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     def forget(self, file: str) -> None:
         self._maps.pop(file, None)
 
 
-def _map(path: Path) -> memoryview:
+def _map(path: Path) -> _Map:
     with path.open("rb") as file:
-        file.seek(0, 2)
-        if file.tell() == 0:
-            return memoryview(b"")  # nothing cannot be mapped
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        identity = _identity(file.fileno())
+        if file.seek(0, os.SEEK_END) == 0:
+            return _Map(memoryview(b""), identity)  # nothing cannot be mapped
+        return _Map(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), identity)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino

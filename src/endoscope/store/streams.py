@@ -77,6 +77,14 @@ def read_batch(chunk: memoryview, schema: pa.Schema) -> pa.RecordBatch:
         raise ValueError(str(error)) from error
 
 
+def read_batches(segment: memoryview) -> list[pa.RecordBatch]:
+    """All record batches of a segment from its beginning, without copying; none if it cannot be read like that."""
+    try:
+        return list(pa.ipc.open_stream(pa.py_buffer(segment)))
+    except (pa.ArrowException, OSError, EOFError, ValueError):
+        return []
+
+
 def merge_batches(messages: Sequence[memoryview], schema: pa.Schema) -> bytes:
     """Several record batch messages as one."""
     table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()

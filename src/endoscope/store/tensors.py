@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,15 @@ class TensorFile:
         stored = np.frombuffer(self._data[entry.start : entry.end], _NUMPY[entry.dtype]).reshape(entry.shape)
         values = decode(stored if position is None else stored[position], entry.dtype)
         return values.view(np.complex128)[..., 0] if key in self._pairs else values
+
+
+def keys_in(path: Path) -> list[int]:
+    """Which tensors a file holds, read from its head alone; raises ValueError if that is damaged."""
+    with path.open("rb") as file:
+        size = _SIZE.unpack(file.read(_SIZE.size).ljust(_SIZE.size, b"\0"))[0]
+        if size > path.stat().st_size:
+            raise ValueError("the head of the file is damaged")
+        return [int(key) for key in json.loads(file.read(size)) if key != "__metadata__"]
 
 
 def decode(stored: np.ndarray, dtype: str) -> np.ndarray:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.recording.shield import RecordingWarning
+from endoscope.errors import RecordingWarning
 
 STATISTICS = "count mean std abs_mean min max norm zeros nans infs q01 q05 q25 q50 q75 q95 q99".split()
 

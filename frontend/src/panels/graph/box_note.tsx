@@ -1,7 +1,7 @@
 /** What is below the pointer, in full: names that were cut, the exact value behind the colour. */
 import type { GraphState } from "../../draw/graph_state";
 import type { Hit } from "../../draw/hit";
-import { ABSENT, HAS_INF, HAS_NAN } from "../../model/heat";
+import { ABSENT, HAS_INF, HAS_NAN, heatText } from "../../model/heat";
 import { shapeText } from "../../model/names";
 import { exactNumber } from "../../model/numbers";
 
@@ -39,5 +39,5 @@ function valueWords(state: GraphState, record: number): string {
   if (!heat || heat.states[record] === ABSENT) return "no value";
   if (heat.states[record] === HAS_NAN) return "contains NaN";
   if (heat.states[record] === HAS_INF) return "contains infinity";
-  return exactNumber(heat.values[record]);
+  return heat.words ? heatText(heat, record) : exactNumber(heat.values[record]);
 }

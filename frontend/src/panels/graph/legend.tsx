@@ -1,4 +1,5 @@
 /** What the colours of the graph mean. */
+import { memo } from "react";
 import { SEQUENTIAL, DIVERGING, cssColor, INF_COLOR, NAN_COLOR, ZERO_COLOR, type Scheme } from "../../draw/color";
 import { HAS_INF, HAS_NAN, ABSENT, VALUE, type Heat, type HeatScale } from "../../model/heat";
 import { shortNumber } from "../../model/numbers";
@@ -10,9 +11,10 @@ interface Props {
   readonly heat: Heat | null;
   readonly scale: HeatScale | null;
   readonly scheme: Scheme;
+  readonly words?: string | undefined;
 }
 
-export function Legend({ kinds, heat, scale, scheme }: Props) {
+export const Legend = memo(function Legend({ kinds, heat, scale, scheme, words }: Props) {
   return (
     <div className="card legend" role="group" aria-label="Legend">
       {KINDS.filter((kind) => kinds.has(kind)).map((kind) => (
@@ -21,20 +23,22 @@ export function Legend({ kinds, heat, scale, scheme }: Props) {
           {kind}
         </span>
       ))}
+      {heat && scale && words && <span className="legend-entry legend-words">{words}</span>}
       {heat && scale && <HeatLegend heat={heat} scale={scale} scheme={scheme} />}
     </div>
   );
-}
+});
 
 function HeatLegend({ heat, scale, scheme }: { heat: Heat; scale: HeatScale; scheme: Scheme }) {
+  const words = heat.words ?? shortNumber;
   const has = (state: number): boolean => heat.states.includes(state);
   const zeros = scale.kind === "log" && heat.values.some((value, i) => value === 0 && heat.states[i] === VALUE);
   return (
     <>
       <span className="legend-entry" title={scale.kind === "log" ? "logarithmic scale" : `${scale.kind} scale`}>
-        <span className="number">{shortNumber(scale.low, 2)}</span>
+        <span className="number">{words(scale.low, 2)}</span>
         <i className="ramp" style={{ background: gradient(scale, scheme) }} />
-        <span className="number">{shortNumber(scale.high, 2)}</span>
+        <span className="number">{words(scale.high, 2)}</span>
         {scale.kind === "log" && <span className="label">log</span>}
       </span>
       {zeros && <Special color={cssColor(ZERO_COLOR)} name="zero" />}

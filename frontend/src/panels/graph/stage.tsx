@@ -1,12 +1,18 @@
 /** The middle of the page: the graph, its legend, its map, and everything that can be done to it by hand. */
-import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import {
+  useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject,
+} from "react";
 import { wholeArea } from "../../draw/camera";
-import { NOTHING_SELECTED, type GraphInput, type GraphSelection, type GraphState } from "../../draw/graph_state";
+import {
+  graphState, NOTHING_SELECTED, type GraphInput, type GraphSelection, type GraphState,
+} from "../../draw/graph_state";
 import { GraphView } from "../../draw/graph_view";
 import type { Hit } from "../../draw/hit";
 import { cameraFromMinimap, Minimap } from "../../draw/minimap";
 import { onThemeChange, readTheme } from "../../draw/theme";
 import { walk, type Direction } from "../../draw/walking";
+import type { Picture } from "../../layout/client";
+import { pinAt } from "../../layout/pins";
 import type { Pins } from "../../layout/sizes";
 import { toggle, type OpenGroups } from "../../model/folding";
 import type { GraphModel } from "../../model/graph";
@@ -16,6 +22,7 @@ import { Tooltip } from "../../ui/tooltip";
 import { BoxNote } from "./box_note";
 import "./graph.css";
 import { Legend } from "./legend";
+import { takeFocusWish } from "./reveal";
 import { GraphTwin } from "./twin";
 import { usePicture } from "./use_picture";
 
@@ -31,10 +38,26 @@ export interface GraphStageProps {
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
   readonly pins?: Pins;
+  /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
+  readonly wanted?: WantedNode;
+  /** Boxes are being moved by hand: every drag of a box puts it somewhere else. */
+  readonly arranging?: boolean;
+  /** A box was put somewhere. `key` is that of its scene item. Without this, boxes cannot be moved. */
+  readonly onPlace?: (key: string, place: readonly [number, number]) => void;
+  /** What the colours show: beside the scale. */
+  readonly heatWords?: string;
+  /** Shows everything: handed out so that a key of the page can do it. */
+  readonly fitRef?: RefObject<(() => void) | null>;
   /** Controls over the upper edge. */
   readonly children?: ReactNode;
   /** Milliseconds of every frame and layout, for whoever measures. */
   readonly onPaint?: (milliseconds: number) => void;
+}
+
+export interface WantedNode {
+  readonly name: string;
+  /** Another one is another wish, also for the same node. */
+  readonly count: number;
 }
 
 const ARROWS: Record<string, Direction> = {
@@ -44,16 +67,17 @@ const ARROWS: Record<string, Direction> = {
 export function GraphStage(props: GraphStageProps) {
   const { model, open, heat = null, scale = null, allEdges = false, present = null, children } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
-  const { picture, problem } = usePicture(model, open, props.pins);
+  const { picture, problem, current } = usePicture(model, open, props.pins);
   const [theme, setTheme] = useState(readTheme);
   useEffect(() => onThemeChange(() => setTheme(readTheme())), []);
+
+  const shown = useGraphState(model, { picture, theme, heat, scale, selection, allEdges, present });
 
   const canvas = useRef<HTMLCanvasElement>(null);
   const map = useRef<HTMLCanvasElement>(null);
   const view = useRef<GraphView>(null);
   const latest = useRef(props);
   latest.current = props;
-  const [shown, setShown] = useState<GraphState | null>(null);
   const [pointed, setPointed] = useState<{ hit: Hit; x: number; y: number } | null>(null);
 
   const fold = useCallback((address: string) => {
@@ -62,8 +86,13 @@ export function GraphStage(props: GraphStageProps) {
   useEffect(() => {
     const minimap = new Minimap(map.current as HTMLCanvasElement);
     const created = new GraphView(canvas.current as HTMLCanvasElement, {
-      select: (node, record) => latest.current.onSelect(node, record),
+      select: (node, record) => choose.current(node, record),
       fold,
+      place: (item, x, y) => {
+        const shown = created.current?.picture;
+        const { pins = {}, onPlace } = latest.current;
+        if (shown) onPlace?.(shown.scene.items[item].key, pinAt(shown, pins, item, x, y));
+      },
       hover: (hit, x, y) => setPointed(hit && hit.part !== "inside" ? { hit, x, y } : null),
       painted: (milliseconds) => {
         latest.current.onPaint?.(milliseconds);
@@ -71,16 +100,34 @@ export function GraphStage(props: GraphStageProps) {
       },
     });
     view.current = created;
+    if (latest.current.fitRef) latest.current.fitRef.current = () => created.fit();
     return () => created.close();
   }, [fold]);
+  useEffect(() => {
+    view.current?.arrange(props.arranging ?? false);
+  }, [props.arranging]);
+
+  // What was chosen here is in sight already; what was chosen elsewhere is brought into view once it is laid out.
+  const seen = useRef(props.wanted);
+  const choose = useRef(props.onSelect);
+  choose.current = (node, record) => {
+    const { wanted } = latest.current;
+    if (wanted) seen.current = { name: latest.current.model.nodes[node].name, count: wanted.count };
+    latest.current.onSelect(node, record);
+  };
 
   useEffect(() => {
     // A picture of another model lingers until its successor is laid out; selections do not fit it.
-    if (!picture || !view.current || picture.scene.model !== model) return;
-    const input: GraphInput = { picture, theme, heat, scale, selection, allEdges, present };
-    view.current.set(input);
-    setShown(view.current.current);
-  }, [picture, theme, heat, scale, selection, allEdges, present, model]);
+    if (!shown || !picture || !view.current || picture.scene.model !== model) return;
+    view.current.show(shown);
+    if (takeFocusWish()) canvas.current?.focus({ preventScroll: true });
+    const { wanted } = props;
+    const isSeen = !wanted || (seen.current?.name === wanted.name && seen.current.count === wanted.count);
+    if (isSeen || !current) return;
+    seen.current = wanted;
+    const node = model.byName.get(wanted.name);
+    if (node !== undefined) view.current.reveal(picture.scene.itemOfNode[node]);
+  }, [shown, picture, model, current, props.wanted]);
 
   // What is fitted or revealed must not end up below the controls, whose height depends on how they wrap.
   const bar = useRef<HTMLDivElement>(null);
@@ -96,19 +143,20 @@ export function GraphStage(props: GraphStageProps) {
     return () => observer.disconnect();
   }, []);
 
-  const selectItem = (item: number): void => {
+  const selectItem = useCallback((item: number): void => {
     const scene = view.current?.current?.picture.scene;
     if (!scene || item < 0) return;
-    if (scene.items[item].open) fold(model.groups[scene.items[item].group].address);
-    else latest.current.onSelect(scene.items[item].node, -1);
+    if (scene.items[item].open) fold(scene.model.groups[scene.items[item].group].address);
+    else choose.current(scene.items[item].node, -1);
     view.current?.reveal(item);
-  };
-  const foldItem = (item: number): void => {
-    const entry = view.current?.current?.picture.scene.items[item];
-    if (!entry || entry.group < 0) return;
+  }, [fold]);
+  const foldItem = useCallback((item: number): void => {
+    const scene = view.current?.current?.picture.scene;
+    const entry = scene?.items[item];
+    if (!scene || !entry || entry.group < 0) return;
     view.current?.anchorAt(entry.key);
-    fold(model.groups[entry.group].address);
-  };
+    fold(scene.model.groups[entry.group].address);
+  }, [fold]);
   const keys = (event: KeyboardEvent): void => {
     const state = view.current?.current;
     if (!state || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -135,7 +183,7 @@ export function GraphStage(props: GraphStageProps) {
       />
       <div className="stage-bar" ref={bar}>{children}</div>
       <div className="stage-foot" ref={foot}>
-        <Legend kinds={kinds} heat={heat} scale={scale} scheme={theme.scheme} />
+        <Legend kinds={kinds} heat={heat} scale={scale} scheme={theme.scheme} words={props.heatWords} />
         <div className="card stage-map">
           <canvas
             ref={map}
@@ -167,6 +215,19 @@ export function GraphStage(props: GraphStageProps) {
       </Tooltip>
     </section>
   );
+}
+
+type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
+
+/** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
+function useGraphState(model: GraphModel, input: Input): GraphState | null {
+  const last = useRef<GraphState | null>(null);
+  const { picture, theme, heat, scale, selection, allEdges, present } = input;
+  return useMemo(() => {
+    if (!picture || picture.scene.model !== model) return last.current;
+    last.current = graphState({ picture, theme, heat, scale, selection, allEdges, present }, last.current);
+    return last.current;
+  }, [model, picture, theme, heat, scale, selection, allEdges, present]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {

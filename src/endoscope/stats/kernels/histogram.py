@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from endoscope.schema.stats import BINS_PER_SIGN, LOWEST_EXPONENT, ZERO_BIN
+from endoscope.schema.stats import BINS_PER_SIGN, HISTOGRAM_BINS, LOWEST_EXPONENT, ZERO_BIN
 from endoscope.stats.kernels.machine import (
     bits_of_double,
     bits_of_float,
@@ -59,6 +59,13 @@ def _coarse_sum(table: int, first: int) -> int:
     return np.int64(count)
 
 
+@kernel("i8(i8, b1)")
+def _rank_of(coarse: int, is_wide: bool) -> int:
+    """How far from zero the stored bin of a coarse bin is."""
+    offset = 2 * ((1023 if is_wide else 127) + LOWEST_EXPONENT)
+    return fewer(coarse - offset if coarse > offset else 0, BINS_PER_SIGN - 1)
+
+
 @kernel("UniTuple(i8, 2)(i8, b1, f8, i8, i8, i8)")
 def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, stored: int) -> tuple[int, int]:
     """Add up fine bins to coarse ones, from the largest magnitude down until all numbers are found.
@@ -67,7 +74,6 @@ def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, s
     highest coarse bin.
     """
     sign = keys_per_sign(is_wide)
-    offset = 2 * ((1023 if is_wide else 127) + LOWEST_EXPONENT)
     top = key_of(largest, is_wide) // PER_COARSE if nonzero > 0 else 0
     bottom = top + 1
     while nonzero > 0 and bottom > 0:
@@ -76,12 +82,36 @@ def read(table: int, is_wide: bool, largest: float, nonzero: int, coarse: int, s
         negative = _coarse_sum(table, sign + bottom * PER_COARSE)
         set_u32(coarse, bottom, positive)
         set_u32(coarse, MOST_COARSE + bottom, negative)
-        rank = fewer(bottom - offset if bottom > offset else 0, BINS_PER_SIGN - 1)
+        rank = _rank_of(bottom, is_wide)
         right, left = ZERO_BIN + 1 + rank, ZERO_BIN - 1 - rank
         set_u32(stored, right, get_u32(stored, right) + positive)
         set_u32(stored, left, get_u32(stored, left) + negative)
         nonzero -= positive + negative
     return bottom, top
+
+
+@kernel("void(i8, f8)")
+def _not_empty(stored: int, number: float) -> None:
+    """A float32 number was seen: its stored bin is not empty."""
+    if number != 0.0:
+        rank = _rank_of(key_of(abs(number), False) // PER_COARSE, False)
+        place = ZERO_BIN + 1 + rank if number > 0.0 else ZERO_BIN - 1 - rank
+        if get_u32(stored, place) == 0:
+            set_u32(stored, place, np.uint32(1))
+
+
+@kernel("void(i8, i8, i8, f8, f8)")
+def scale_up(stored: int, found: int, wanted: int, low: float, high: float) -> None:
+    """From the counts of some numbers to those of all; the bins of the lowest and the highest are never empty."""
+    factor, total, largest = wanted / found, 0, 0
+    for place in range(HISTOGRAM_BINS):
+        set_u32(stored, place, np.uint32(np.float64(get_u32(stored, place)) * factor + 0.5))
+    _not_empty(stored, low)
+    _not_empty(stored, high)
+    for place in range(HISTOGRAM_BINS):
+        total += np.int64(get_u32(stored, place))
+        largest = place if get_u32(stored, place) > get_u32(stored, largest) else largest
+    set_u32(stored, largest, np.uint32(np.int64(get_u32(stored, largest)) + wanted - total))
 
 
 @kernel("UniTuple(i8, 3)(i8, b1, i8, i8, i8, i8, i8)")
@@ -133,6 +163,33 @@ def take_out_smallest(table: int) -> int:
 def take_out_subnormal(table: int) -> int:
     """Forget all float32 numbers that have the lowest exponent; returns how many there were."""
     return _take_out(table, 0, 2 * PER_COARSE) + _take_out(table, keys_per_sign(False), 2 * PER_COARSE)
+
+
+@kernel("i8(i8, i8)")
+def take_out_zeros(table: int, zeros: int) -> int:
+    """Forget float32 zeros; returns how many there were. Numbers below 1e-40, which are in the same fine bins, stay."""
+    sign = keys_per_sign(False)
+    plus = fewer(np.int64(get_u32(table, 0)), zeros)
+    minus = fewer(np.int64(get_u32(table, sign)), zeros - plus)
+    set_u32(table, 0, np.uint32(np.int64(get_u32(table, 0)) - plus))
+    set_u32(table, sign, np.uint32(np.int64(get_u32(table, sign)) - minus))
+    return plus + minus
+
+
+@kernel("i8(i8)")
+def count_odd(table: int) -> int:
+    """How many float32 numbers that are not finite are in the table: those of the highest exponent."""
+    sign = keys_per_sign(False)
+    first, count = sign - 2 * PER_COARSE, 0
+    for i in range(2 * PER_COARSE):
+        count += np.int64(get_u32(table, first + i)) + np.int64(get_u32(table, sign + first + i))
+    return count
+
+
+@kernel("void(i8)")
+def clear_all(table: int) -> None:
+    """Forget all float32 numbers."""
+    _take_out(table, 0, 2 * keys_per_sign(False) + ZERO_COUNTERS)
 
 
 @kernel("void(i8, b1, i8, i8, i8, i8, i8)")

@@ -37,10 +37,10 @@ def _close(job: int, request: int, state: int, sample: int) -> None:
     total.close_sample(job, state, first + sample if first >= 0 else -1)
 
 
-@kernel("Tuple((b1, f8, f8, f8, f8))(i8, i8, i8, i8, b1, f8)")
+@kernel("Tuple((i8, f8, f8, f8, f8))(i8, i8, i8, i8, b1, f8)")
 def _look(
     job: int, state: int, address: int, length: int, is_wide: bool, scale: float
-) -> tuple[bool, float, float, float, float]:
+) -> tuple[int, float, float, float, float]:
     """Add numbers to the totals and to the fine histogram; returns what `piece.look` does."""
     if not is_wide:
         return piece.look(job, state, address, length)
@@ -75,14 +75,15 @@ def _walk_rows(job: int, request: int, state: int, is_wide: bool, scale: float) 
     scratch, item = get_i64(job, at.ROWS), 8 if is_wide else 4
     sample, start = 0, 0
     while sample < samples:
-        ordinary, together, first, length = True, 0, scratch, row
+        kind, together, first, length = piece.ORDINARY, 0, scratch, row
         while sample < samples and together < at.ROWS_TOGETHER:
             if size - start < row and together > 0:
                 break  # the short row at the end of a sample stands alone
             length = fewer(row, size - start)
             address = numbers_at(job, request, sample, start, length, scratch + item * row * together)
             first = address if together == 0 else first
-            ordinary &= _look(job, state, address, length, is_wide, scale)[0]
+            found = _look(job, state, address, length, is_wide, scale)[0]
+            kind = found if found > kind else kind
             together += 1
             start += length
             if start == size:
@@ -90,7 +91,7 @@ def _walk_rows(job: int, request: int, state: int, is_wide: bool, scale: float) 
                 sample, start = sample + 1, 0
             if length < row or (start == 0 and not across):
                 break
-        units.add_rows(job, first, stride, together, length, is_wide, ordinary, scale)
+        units.add_rows(job, first, stride, together, length, is_wide, kind, scale)
 
 
 @kernel("void(i8, i8, i8, b1, f8)")
@@ -123,7 +124,7 @@ def _walk_short_runs(job: int, request: int, state: int, is_wide: bool, scale: f
         for first in range(0, runs, at_once):
             together = fewer(at_once, runs - first)
             address = numbers_at(job, request, sample, first * length, together * length, scratch)
-            ordinary = _look(job, state, address, together * length, is_wide, scale)[0]
+            ordinary = _look(job, state, address, together * length, is_wide, scale)[0] == piece.ORDINARY
             for run in range(together):
                 place = address + item * run * length
                 units.add_short_run(job, first + run, place, length, is_wide, ordinary, scale)
@@ -194,6 +195,33 @@ def _trim(stored: int, ends: int) -> None:
     set_i64(ends, 1, end if first < end else 0)
 
 
+@kernel("void(i8, i8, i8)")
+def _count_all(job: int, request: int, table: int) -> None:
+    """Count every number of a tensor of which only some were counted."""
+    histogram.clear_all(table)
+    size, scratch = get_i64(request, at.SAMPLE_SIZE), get_i64(job, at.ROWS)
+    for sample in range(get_i64(request, at.SAMPLES)):
+        for start in range(0, size, at.PIECE):
+            count = fewer(at.PIECE, size - start)
+            piece.tally_all(table, numbers_at(job, request, sample, start, count, scratch), count)
+
+
+@kernel("UniTuple(i8, 2)(i8, i8, i8, i8, i8, i8)")
+def _settle(job: int, request: int, state: int, table: int, odd: int, nonzero: int) -> tuple[int, int]:
+    """Take zeros out of a table of float32 numbers. Returns how many numbers are left in it, and how many of them are
+    finite; `nonzero` is how many these are in the whole tensor."""
+    count = get_i64(request, at.SAMPLES) * get_i64(request, at.SAMPLE_SIZE)
+    if get_f64(state, total.EVERY) == 1:
+        return count - _take_zeros_out(job, request, table, np.int64(get_f64(state, total.PLAIN_ZEROS))), nonzero
+    counted = np.int64(get_f64(state, total.COUNTED))
+    counted -= histogram.take_out_zeros(table, np.int64(get_f64(state, total.PLAIN_ZEROS)))
+    found = counted - (histogram.count_odd(table) if odd > 0 else 0)
+    if found < at.FEW and found < nonzero:  # nearly all are zero
+        _count_all(job, request, table)
+        return count, nonzero
+    return counted, found
+
+
 @kernel("void(i8, i8, i8, i8, b1)")
 def _finish_histogram(job: int, request: int, state: int, row: int, is_wide: bool) -> None:
     whole = state + 8 * total.WHOLE
@@ -202,13 +230,17 @@ def _finish_histogram(job: int, request: int, state: int, row: int, is_wide: boo
     low, high = get_f64(whole, total.LOW), get_f64(whole, total.HIGH)
     table, coarse = get_i64(job, at.FINE_WIDE if is_wide else at.FINE), get_i64(job, at.COARSE)
     stored = get_i64(job, at.HISTOGRAMS) + 4 * HISTOGRAM_BINS * row
-    counted = get_i64(request, at.SAMPLES) * get_i64(request, at.SAMPLE_SIZE)
+    counted, found = get_i64(request, at.SAMPLES) * get_i64(request, at.SAMPLE_SIZE), finite - zeros
     if not is_wide:
-        counted -= _take_zeros_out(job, request, table, np.int64(get_f64(state, total.PLAIN_ZEROS)))
-    bottom, top = histogram.read(table, is_wide, greater(high, -low), finite - zeros, coarse, stored)
+        counted, found = _settle(job, request, state, table, odd, found)
+    bottom, top = histogram.read(table, is_wide, greater(high, -low), found, coarse, stored)
+    ranked_zeros = zeros
+    if found < finite - zeros:
+        histogram.scale_up(stored, found, finite - zeros, low, high)
+        ranked_zeros = np.int64(zeros * (found / (finite - zeros)) + 0.5)
     set_u32(stored, ZERO_BIN, zeros)
     _trim(stored, get_i64(job, at.HISTOGRAM_ENDS) + 16 * row)
-    quantiles.write(job, request, row, table, bottom, top, finite, zeros, low, high)
+    quantiles.write(job, request, row, table, bottom, top, found + ranked_zeros, ranked_zeros, low, high)
     histogram.clear(table, is_wide, coarse, bottom, top, odd, counted)
 
 
@@ -219,7 +251,11 @@ def measure(job: int, row: int) -> None:
     is_wide = get_i64(request, at.CODE) >= at.FIRST_WIDE
     scale = _scale(job, request) if is_wide else 1.0
     state = get_i64(job, at.STATE)
-    total.open_request(state, scale)
+    count = get_i64(request, at.SAMPLES) * get_i64(request, at.SAMPLE_SIZE)
+    every = at.WORTH if not is_wide and count >= at.WORTH * at.ENOUGH else 1
+    while every > 1 and count >= 2 * every * at.ENOUGH:
+        every *= 2
+    total.open_request(state, scale, every)
     kind = get_i64(request, at.UNIT_KIND)
     if kind != at.NO_UNITS:
         units.open_units(job, get_i64(request, at.UNITS) if kind == at.RUNS else _row_length(request))
@@ -229,7 +265,6 @@ def measure(job: int, row: int) -> None:
         _walk_short_runs(job, request, state, is_wide, scale)
     else:
         _walk_runs(job, request, state, is_wide, scale)
-    count = get_i64(request, at.SAMPLES) * get_i64(request, at.SAMPLE_SIZE)
     if kind != at.NO_UNITS:
         if kind == at.COLUMNS:
             units.fold(job, get_i64(request, at.UNITS), _row_length(request))

@@ -22,6 +22,9 @@ SCALE = 22  # sums are of numbers times this power of two
 SHIFT = 23  # the mean of the piece before
 MANY_ZEROS = 24  # were there many zeros in the piece before?
 PLAIN_ZEROS = 25  # zeros that were counted in the fine bins themselves
+EVERY = 26  # one number of so many, a power of two, is counted in the histogram: 1 for all
+SEEN = 27  # numbers so far, if not all are counted
+COUNTED = 28  # numbers in the histogram
 
 
 @kernel("void(i8)")
@@ -33,15 +36,18 @@ def clear(totals: int) -> None:
     set_f64(totals, HIGH, -np.inf)
 
 
-@kernel("void(i8, f8)")
-def open_request(state: int, scale: float) -> None:
-    """Start a tensor."""
+@kernel("void(i8, f8, i8)")
+def open_request(state: int, scale: float, every: int) -> None:
+    """Start a tensor, with one number of `every` in the histogram."""
     clear(state)
     clear(state + 8 * WHOLE)
     set_f64(state, SCALE, scale)
     set_f64(state, SHIFT, 0.0)
     set_f64(state, MANY_ZEROS, 0.0)
     set_f64(state, PLAIN_ZEROS, 0.0)
+    set_f64(state, EVERY, every)
+    set_f64(state, SEEN, 0.0)
+    set_f64(state, COUNTED, 0.0)
 
 
 @kernel("void(i8, i8, f8)")

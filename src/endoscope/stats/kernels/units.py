@@ -9,7 +9,7 @@ import numpy as np
 from endoscope.stats import layout as at
 from endoscope.stats.kernels import vectors as eight
 from endoscope.stats.kernels.machine import get_f32, get_f64, get_i64, greater, kernel, set_f32, set_f64
-from endoscope.stats.kernels.piece import sums_around
+from endoscope.stats.kernels.piece import ODD, ORDINARY, sums_around
 
 # Below this part of the squared mean, a variance is rounding: float32 numbers cannot differ by less.
 ROUNDING = 1e-14
@@ -44,7 +44,7 @@ def _add_ordinary_doubles(job: int, row: int, units: int, scale: float) -> None:
 
 @kernel("void(i8, i8, i8, i8)")
 def _add_ordinary_row(job: int, row: int, first: int, units: int) -> None:
-    """Add one row of ordinary float32 numbers."""
+    """Add one row of finite float32 numbers."""
     sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
     largest = get_i64(job, at.UNIT_LARGEST)
     for unit in range(first, units):
@@ -70,21 +70,19 @@ def _add_row(job: int, row: int, is_wide: bool, units: int, scale: float) -> Non
             set_f64(missing, unit, get_f64(missing, unit) + 1.0)
 
 
-@kernel("void(i8, i8, i8, i8, i8, b1, b1, f8)")
-def add_rows(
-    job: int, rows: int, stride: int, count: int, length: int, is_wide: bool, ordinary: bool, scale: float
-) -> None:
+@kernel("void(i8, i8, i8, i8, i8, b1, i8, f8)")
+def add_rows(job: int, rows: int, stride: int, count: int, length: int, is_wide: bool, kind: int, scale: float) -> None:
     """Add rows that have one number for each unit; eight rows of ordinary float32 numbers at once."""
-    if not ordinary or is_wide:
+    if kind == ODD or is_wide:
         for row in range(count):
             place = rows + (8 if is_wide else 4) * row * stride
-            if ordinary:
+            if kind == ORDINARY:
                 _add_ordinary_doubles(job, place, length, scale)
             else:
                 _add_row(job, place, is_wide, length, scale)
         return
     first = 0
-    if count == at.ROWS_TOGETHER:
+    if count == at.ROWS_TOGETHER and kind == ORDINARY:
         sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
         largest = get_i64(job, at.UNIT_LARGEST)
         first = length - length % eight.LANES

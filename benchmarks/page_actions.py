@@ -1,0 +1,62 @@
+"""What the benchmark of the page does in it: every click and key as an event, timed where it happens."""
+
+from __future__ import annotations
+
+#: Makes `__timed(action, n)`: milliseconds from the event until the frame with the last pixel has been painted, null if
+#: it could not be done; and `__frames(begin)`, which returns the milliseconds between frames since it began.
+JAVASCRIPT = """() => {
+  const frame = () => new Promise(requestAnimationFrame);
+  window.__key = (key, target) =>
+    (target ?? document.body).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  window.__list = (name) =>
+    [...document.querySelectorAll("select")].find((list) => list.labels?.[0]?.innerText.trim() === name);
+  window.__pick = (list, place) => {
+    const options = [...list.options].filter((option) => !option.disabled);
+    const option = options[place % options.length];
+    if (option.value === list.value) return null;
+    Object.getOwnPropertyDescriptor(HTMLSelectElement.prototype, "value").set.call(list, option.value);
+    list.dispatchEvent(new Event("change", { bubbles: true }));
+  };
+  window.__timed = async (action, n) => {
+    await window.__endoscope.settled();
+    await frame();
+    const before = location.href;
+    const began = performance.now();
+    if (action(n) === null) return null;
+    await window.__endoscope.settled();
+    const taken = performance.now() - began;
+    return location.href === before ? null : taken;
+  };
+  let times = null;
+  window.__frames = (begin) => {
+    const found = times;
+    const mine = (times = begin ? [] : null);
+    const tick = (now) => {
+      if (mine === null || times !== mine) return;
+      mine.push(now);
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+    return found ? found.slice(1).map((time, i) => time - found[i]) : null;
+  };
+}"""
+
+#: Name -> the body of a function of the round's number. Every round leads somewhere new.
+ACTIONS = {
+    "select a node": """
+        const items = [...document.querySelectorAll('[role=tree][aria-label="Boxes of the dependency graph"] li')]
+          .filter((item) => !item.hasAttribute("aria-expanded") && item.ariaSelected !== "true");
+        if (!items.length) return null;
+        items[(7 * n + 3) % items.length].click();""",
+    "step before": "__key('[');",
+    "ten steps before": "__key('PageDown', document.querySelector('[role=slider]'));",
+    "value, gradient, update": "__key('g');",
+    "type of step": "__key('y');",
+    "sample": "__key('s');",
+    "heat by a statistic": """
+        const list = __list("heat");
+        return list ? __pick(list, n + 2) : null;""",
+    "tab: metrics": "__key('2');",
+    "tab: network": "__key('4');",
+    "tab: graph": "__key('1');",
+}

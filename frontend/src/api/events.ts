@@ -1,0 +1,23 @@
+/** News from the server while a training runs. */
+import type { CatalogNews, TrialNews, ViewsNews } from "./types";
+
+export interface Listener {
+  trial(news: TrialNews): void;
+  catalog(news: CatalogNews): void;
+  views(news: ViewsNews): void;
+  /** The connection was made, or lost; the browser tries again by itself. */
+  reachable(is: boolean): void;
+}
+
+export function listen(listener: Listener): () => void {
+  const source = new EventSource("./api/events");
+  const on = <T>(name: string, call: (news: T) => void): void => {
+    source.addEventListener(name, (event) => call(JSON.parse((event as MessageEvent<string>).data) as T));
+  };
+  on<TrialNews>("trial", (news) => listener.trial(news));
+  on<CatalogNews>("catalog", (news) => listener.catalog(news));
+  on<ViewsNews>("views", (news) => listener.views(news));
+  source.onopen = () => listener.reachable(true);
+  source.onerror = () => listener.reachable(false);
+  return () => source.close();
+}

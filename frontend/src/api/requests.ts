@@ -1,0 +1,144 @@
+/** Every question the page asks, each with the key under which its answer is kept. */
+import type { Request } from "./cache";
+import {
+  address, askBody, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats,
+} from "./client";
+import {
+  heatTable, histogramTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
+  type HeatTable, type HistogramTable, type MetricTable, type SampleTable, type SeriesTable, type StepSampleTable,
+  type UnitTable,
+} from "./tables";
+import type { Catalog, Gap, Graph, Layout, Modules, Note, Tensors, Trial, ViewResult, Views } from "./types";
+import type { Table } from "@uwdata/flechette";
+
+/** One tensor over all steps. */
+export interface TensorKey {
+  readonly trial: string;
+  readonly node: string;
+  readonly of: string;
+  readonly role: string | null;
+  readonly pass: number | null;
+}
+
+/**
+ * Keys begin with what makes an answer old:
+ *
+ *     catalog, views      the folder, the file of views
+ *     grows <trial> …     more of it comes while the trial runs
+ *     fixed <trial> …     never changes
+ */
+function asking<T>(key: string, url: string, read: (body: Body) => Answer<T>): Request<T> {
+  return { key, url, read, load: async (signal) => read(await askBody(url, signal)) };
+}
+
+/** Takes its time, or is large: whoever waits for something else must not wait for it, too. */
+function alone<T>({ key, load }: Request<T>): Request<T> {
+  return { key, load };
+}
+
+const json = <T>(key: string, url: string): Request<T> => asking(key, url, readJson<T>);
+
+function arrow<T>(key: string, url: string, read: (table: Table) => T): Request<T> {
+  return asking(key, url, (body) => {
+    const { value, bytes } = readArrow(body);
+    return { value: read(value), bytes };
+  });
+}
+
+const grows = (trial: string, url: string): string => `grows ${trial}\n${url}`;
+const fixed = (trial: string, url: string): string => `fixed ${trial}\n${url}`;
+export const growsWith = (trial: string) => (key: string): boolean => key.startsWith(`grows ${trial}\n`);
+
+const growingJson = <T>(trial: string, path: string): Request<T> => {
+  const url = trialAddress(trial, path);
+  return json<T>(grows(trial, url), url);
+};
+
+/** The page has begun to ask for it before its code was there. */
+export const askCatalog: Request<Catalog> = alone(json("catalog", address("catalog")));
+export const askViews: Request<Views> = alone(json("views", address("views")));
+export const askTrial = (trial: string): Request<Trial> => growingJson(trial, "");
+export const askTensors = (trial: string): Request<Tensors> => growingJson(trial, "tensors");
+export const askNotes = (trial: string): Request<readonly Note[]> => growingJson(trial, "notes");
+export const askGaps = (trial: string): Request<readonly Gap[]> => growingJson(trial, "gaps");
+
+function fixedJson<T>(trial: string, path: string): Request<T> {
+  const url = trialAddress(trial, path);
+  return json<T>(fixed(trial, url), url);
+}
+
+export const askGraph = (trial: string, hash: string): Request<Graph> =>
+  fixedJson(trial, `graphs/${encodeURIComponent(hash)}`);
+export const askModules = (trial: string): Request<Modules> => fixedJson(trial, "modules");
+export const askLayout = (trial: string): Request<Layout> => fixedJson(trial, "layout");
+export const saveLayout = (trial: string, layout: Layout): Promise<void> =>
+  putJson(trialAddress(trial, "layout"), layout);
+
+export function askStep(trial: string, step: number, type: string | null): Request<StepTable> {
+  const url = trialAddress(trial, `steps/${step}`, { type });
+  return arrow(fixed(trial, url), url, (table) => new StepTable(table));
+}
+
+/** One sample of the batch, in all tensors of a step. */
+export function askStepSample(
+  trial: string, step: number, type: string | null, sample: number,
+): Request<StepSampleTable> {
+  const url = trialAddress(trial, `steps/${step}/samples/${sample}`, { type });
+  return arrow(fixed(trial, url), url, stepSampleTable);
+}
+
+export function askHeat(
+  trial: string, of: string, statistic: string, pass: number | null = null,
+): Request<HeatTable> {
+  const url = trialAddress(trial, "heat", { of, statistic, pass });
+  return alone(arrow(grows(trial, url), url, heatTable));
+}
+
+const names = ({ node, of, role, pass }: TensorKey) => ({ node, of, role, pass });
+
+export interface SeriesOptions {
+  readonly type?: string | null;
+  readonly sample?: number | null;
+  readonly unit?: number | null;
+}
+
+export function askSeries(
+  key: TensorKey, statistics: readonly string[], options: SeriesOptions = {},
+): Request<SeriesTable> {
+  const query = { ...names(key), statistics: statistics.join(","), ...options };
+  const url = trialAddress(key.trial, "series", query);
+  return arrow(grows(key.trial, url), url, (table) => seriesTable(table, statistics));
+}
+
+export function askHistograms(key: TensorKey, type: string | null): Request<HistogramTable> {
+  const url = trialAddress(key.trial, "histograms", { ...names(key), type });
+  return arrow(grows(key.trial, url), url, histogramTable);
+}
+
+export function askSamples(key: TensorKey, step: number, type: string | null): Request<SampleTable> {
+  const url = trialAddress(key.trial, "samples", { ...names(key), step, type });
+  return arrow(fixed(key.trial, url), url, sampleTable);
+}
+
+export function askUnits(key: TensorKey, step: number, type: string | null): Request<UnitTable> {
+  const url = trialAddress(key.trial, "units", { ...names(key), step, type });
+  return arrow(fixed(key.trial, url), url, unitTable);
+}
+
+export function askTensor(
+  key: TensorKey, step: number, type: string | null, sample: number | null,
+): Request<Floats> {
+  const url = trialAddress(key.trial, "tensor", { ...names(key), step, type, sample });
+  return asking(fixed(key.trial, url), url, readFloats);
+}
+
+export function askMetrics(trial: string, wanted: readonly string[] | null): Request<MetricTable> {
+  const chosen = wanted ? `?${wanted.map((name) => `names=${encodeURIComponent(name)}`).join("&")}` : "";
+  const url = trialAddress(trial, "metrics") + chosen;
+  return alone(arrow(grows(trial, url), url, metricTable));
+}
+
+export function askView(name: string, selection: unknown, version: number): Request<ViewResult> {
+  const url = address(`views/${encodeURIComponent(name)}`, { selection: JSON.stringify(selection) });
+  return alone(json(`view ${version} ${url}`, url));
+}

@@ -1,0 +1,246 @@
+/** Answers of the server as the page reads them: typed columns, and rows found by name. */
+import type { Table } from "@uwdata/flechette";
+import { listAt, metadata, numbers, texts } from "./columns";
+import type { StepFacts } from "./types";
+
+/** The page says "value" for both: parameters' own values are recorded under another word. */
+export const plainOf = (of: string): string => (of === "parameter" ? "value" : of);
+
+const NO_NUMBERS = new Uint32Array(0);
+
+/** All tensors of one step, one row each. */
+export class StepTable {
+  readonly facts: StepFacts;
+  readonly rows: number;
+  readonly node: readonly string[];
+  readonly role: readonly string[];
+  /** As the page says it: a parameter's own value is "value". */
+  readonly of: readonly string[];
+  readonly pass: Float64Array;
+  readonly #table: Table;
+  readonly #columns = new Map<string, Float64Array>();
+  readonly #words = new Map<string, readonly string[]>();
+  #places: Map<string, number[]> | null = null;
+
+  constructor(table: Table) {
+    this.#table = table;
+    this.rows = table.numRows;
+    this.facts = metadata<StepFacts>(table, "step", NO_FACTS);
+    this.node = texts(table, "node");
+    this.role = texts(table, "role");
+    this.of = texts(table, "of").map(plainOf);
+    this.pass = numbers(table, "pass");
+  }
+
+  /** A statistic (see WHOLE_STATISTICS) of all rows. */
+  statistic(name: string): Float64Array {
+    let found = this.#columns.get(name);
+    if (!found) this.#columns.set(name, (found = numbers(this.#table, name)));
+    return found;
+  }
+  number(row: number, statistic: string): number {
+    return this.statistic(statistic)[row] ?? NaN;
+  }
+  kind = (row: number): string => this.#text("kind", row);
+  dtype = (row: number): string => this.#text("dtype", row);
+  module = (row: number): string => this.#text("module", row);
+  source = (row: number): string => this.#text("source", row);
+  /** -1: it has no samples. */
+  batchDim = (row: number): number => this.number(row, "batch_dim");
+  shape = (row: number): number[] => Array.from(listAt(this.#table, "shape", row, NO_NUMBERS), Number);
+  histFirst = (row: number): number => this.number(row, "hist_first");
+  hist = (row: number): ArrayLike<number> => listAt(this.#table, "hist", row, NO_NUMBERS);
+  /** Whether raw values were kept. */
+  raw = (row: number): boolean => row >= 0 && this.#table.getChild("raw").at(row) === true;
+
+  /** The row of a tensor, -1 if the step has none. What is null is the first there is. */
+  find(node: string, of: string, role: string | null = null, pass: number | null = null): number {
+    const wanted = plainOf(of);
+    for (const row of this.rowsOf(node)) {
+      if (this.of[row] !== wanted) continue;
+      if (role !== null && this.role[row] !== role) continue;
+      if (pass === null || this.pass[row] === pass) return row;
+    }
+    return -1;
+  }
+  /** Everything recorded of a node at this step. */
+  rowsOf(node: string): readonly number[] {
+    this.#places ??= placesOf(this.node);
+    return this.#places.get(node) ?? [];
+  }
+  /** Samples of the batch, as far as any tensor knows. */
+  get batch(): number {
+    if (this.facts.categories.length) return this.facts.categories.length;
+    let most = 0;
+    for (let row = 0; row < this.rows; row++) {
+      const dimension = this.batchDim(row);
+      if (dimension >= 0) most = Math.max(most, this.shape(row)[dimension] ?? 0);
+    }
+    return most;
+  }
+  #text(name: string, row: number): string {
+    let found = this.#words.get(name);
+    if (!found) this.#words.set(name, (found = texts(this.#table, name)));
+    return found[row] ?? "";
+  }
+}
+
+const NO_FACTS: StepFacts = {
+  number: 0, ordinal: 0, type: "", time: 0, why: "", seconds: 0, graph: "", passes: 0,
+  rawSamples: [], categories: [], config: {}, extra: {},
+};
+
+function placesOf(names: readonly string[]): Map<string, number[]> {
+  const places = new Map<string, number[]>();
+  names.forEach((name, row) => {
+    const list = places.get(name);
+    if (list) list.push(row);
+    else places.set(name, [row]);
+  });
+  return places;
+}
+
+/** Statistics of one tensor over all steps. */
+export interface SeriesTable {
+  readonly steps: Float64Array;
+  readonly types: readonly string[];
+  /** Statistic -> one number per step. */
+  readonly values: Readonly<Record<string, Float64Array>>;
+}
+
+export function seriesTable(table: Table, statistics: readonly string[]): SeriesTable {
+  const values = Object.fromEntries(statistics.map((name) => [name, numbers(table, name)]));
+  return { steps: numbers(table, "step"), types: texts(table, "type"), values };
+}
+
+/** Histograms of one tensor over all steps. */
+export interface HistogramTable {
+  readonly rows: number;
+  readonly steps: Float64Array;
+  readonly types: readonly string[];
+  readonly first: Float64Array;
+  readonly counts: (row: number) => ArrayLike<number>;
+}
+
+export function histogramTable(table: Table): HistogramTable {
+  return {
+    rows: table.numRows,
+    steps: numbers(table, "step"),
+    types: texts(table, "type"),
+    first: numbers(table, "hist_first"),
+    counts: (row) => listAt(table, "hist", row, NO_NUMBERS),
+  };
+}
+
+/** One statistic of all tensors over all steps. */
+export interface HeatTable {
+  readonly rows: number;
+  readonly node: readonly string[];
+  readonly role: readonly string[];
+  readonly of: readonly string[];
+  readonly kind: readonly string[];
+  readonly pass: Float64Array;
+  /** The steps, in the order of the values. */
+  readonly ordinals: readonly number[];
+  /** Place of a step in every row of values; -1 if it is not there. */
+  readonly place: (ordinal: number) => number;
+  /** One number per step; NaN where a step has no such tensor. */
+  readonly values: (row: number) => Float32Array;
+}
+
+export function heatTable(table: Table): HeatTable {
+  const ordinals = metadata<number[]>(table, "ordinals", []);
+  const places = new Map(ordinals.map((ordinal, i) => [ordinal, i]));
+  const none = new Float32Array(ordinals.length).fill(NaN);
+  return {
+    rows: table.numRows,
+    node: texts(table, "node"),
+    role: texts(table, "role"),
+    of: texts(table, "of").map(plainOf),
+    kind: texts(table, "kind"),
+    pass: numbers(table, "pass"),
+    ordinals,
+    place: (ordinal) => places.get(ordinal) ?? -1,
+    values: (row) => listAt(table, "values", row, none),
+  };
+}
+
+/** One sample in all tensors of one step, one row each. */
+export interface StepSampleTable {
+  readonly rows: number;
+  readonly node: readonly string[];
+  readonly role: readonly string[];
+  readonly of: readonly string[];
+  readonly pass: Float64Array;
+  /** See SAMPLE_STATISTICS. */
+  readonly statistic: (name: string) => Float64Array;
+}
+
+export function stepSampleTable(table: Table): StepSampleTable {
+  return {
+    rows: table.numRows,
+    node: texts(table, "node"),
+    role: texts(table, "role"),
+    of: texts(table, "of").map(plainOf),
+    pass: numbers(table, "pass"),
+    statistic: (name) => numbers(table, name),
+  };
+}
+
+/** Samples of one tensor at one step: `sample`, and one column per statistic (see SAMPLE_STATISTICS). */
+export type SampleTable = Readonly<Record<string, Float64Array>>;
+/** Units of one tensor at one step, over the batch, flattened. */
+export interface UnitTable {
+  readonly shape: readonly number[];
+  readonly mean: Float64Array;
+  readonly std: Float64Array;
+  readonly abs_max: Float64Array;
+}
+
+export function sampleTable(table: Table): SampleTable {
+  return Object.fromEntries((table.names as string[]).map((name) => [name, numbers(table, name)]));
+}
+
+export function unitTable(table: Table): UnitTable {
+  const [mean, std, abs_max] = ["mean", "std", "abs_max"].map((name) => numbers(table, name));
+  return { shape: metadata<number[]>(table, "shape", []), mean, std, abs_max };
+}
+
+/** One metric: its own steps, in the order in which they were logged. */
+export interface MetricCurve {
+  readonly name: string;
+  readonly type: string;
+  readonly steps: Float64Array;
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+}
+
+export interface MetricTable {
+  readonly names: readonly string[];
+  /** One per name, all types together. */
+  readonly curves: ReadonlyMap<string, MetricCurve>;
+  /** Name -> one per type of step, where there are several. */
+  readonly byType: ReadonlyMap<string, readonly MetricCurve[]>;
+}
+
+export function metricTable(table: Table): MetricTable {
+  const [steps, times, values] = ["step", "time", "value"].map((name) => numbers(table, name));
+  const [names, types] = [texts(table, "name"), texts(table, "type")];
+  const pick = (name: string, type: string, rows: readonly number[]): MetricCurve => {
+    const of = (column: Float64Array): Float64Array => {
+      const picked = new Float64Array(rows.length); // a loop: `from` with a function takes ten times as long
+      for (let i = 0; i < rows.length; i++) picked[i] = column[rows[i]];
+      return picked;
+    };
+    return { name, type, steps: of(steps), times: of(times), values: of(values) };
+  };
+  const curves = new Map<string, MetricCurve>();
+  const byType = new Map<string, readonly MetricCurve[]>();
+  for (const [name, rows] of placesOf(names)) {
+    curves.set(name, pick(name, "", rows));
+    const split = placesOf(rows.map((row) => types[row]));
+    if (split.size < 2) continue;
+    byType.set(name, [...split].map(([type, places]) => pick(name, type, places.map((place) => rows[place]))));
+  }
+  return { names: [...curves.keys()], curves, byType };
+}

@@ -1,0 +1,135 @@
+/** Everything that was logged, as curves. A click on a plot goes to the nearest recorded step. */
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { act, trialColor, usePart, useShown, useTrials } from "../../state/page";
+import { useCatalog, useTrialsOf, type Trial } from "../../state/data";
+import { Empty } from "../../ui/parts";
+import type { Range } from "../curves/curves";
+import { TabPanel, Waiting } from "../tab_panel";
+import { MetricsBar } from "./bar";
+import { Legend, MetricCard, MetricOverlay, type Frame } from "./cards";
+import { groupOf, typeStyle } from "./plots";
+import { nearestStep } from "./nearest_step";
+import "./metrics.css";
+
+const FEW = 8; // so many need neither a filter nor headings
+
+export function MetricsPanel() {
+  const { names: chosen, x } = usePart((page) => page.metrics);
+  const trials = useTrials();
+  const described = useTrialsOf(trials);
+  const [filter, setFilter] = useState("");
+  const [zoom, setZoom] = useState<Range | null>(null);
+  useEffect(() => setZoom(null), [x]);
+  const known = described.values.filter((trial) => trial !== null);
+  const all = useMemo(() => [...new Set(known.flatMap((trial) => trial.metrics))], [described]);
+  const height = all.length > FEW ? 150 : roomFor(all.length);
+  const frame = useFrame(trials, known, height, zoom, setZoom);
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const shown = all.filter((name) => words.every((word) => name.toLowerCase().includes(word)));
+  const large = useMemo(() => chosen.filter((name) => all.includes(name)), [chosen, all]);
+  const bar = (
+    <>
+      <MetricsBar
+        filter={all.length > FEW ? filter : null}
+        onFilter={setFilter}
+        zoomed={zoom !== null}
+        onWhole={() => setZoom(null)}
+      />
+      <Legends frame={frame} />
+    </>
+  );
+  return (
+    <TabPanel label="Metrics" bar={all.length > 0 && bar}>
+      {all.length === 0 && <NoMetrics trials={trials} problem={described.problem} pending={described.pending} />}
+      {large.length > 0 && <MetricOverlay names={large} frame={frame} />}
+      {all.length > 0 && shown.length === 0 && (
+        <Empty>None of the {all.length} metrics is called “{filter}”. Type another part of a name.</Empty>
+      )}
+      <Groups names={shown} frame={frame} />
+    </TabPanel>
+  );
+}
+
+const AROUND = 190; // pixels of the window that bars and margins take
+const FRAME = 54; // pixels of a card that are not the plot
+
+/** Few of them share the height of the window. */
+function roomFor(count: number): number {
+  const rows = Math.ceil(count / (innerWidth > 1040 ? 3 : 2));
+  return Math.round(Math.min(Math.max((innerHeight - AROUND) / rows - FRAME, 200), 360));
+}
+
+function Groups({ names, frame }: { readonly names: readonly string[]; readonly frame: Frame }) {
+  const group = names.length > FEW ? groupOf : () => "";
+  const groups = [...new Set(names.map(group))];
+  return groups.map((title) => (
+    <div key={title}>
+      {title && <h2 className="metric-heading">{title}</h2>}
+      <div className={names.length > FEW ? "metric-grid" : "metric-grid few"}>
+        {names.filter((name) => group(name) === title).map((name) => (
+          <MetricCard key={name} name={name} frame={frame} />
+        ))}
+      </div>
+    </div>
+  ));
+}
+
+/** Colours, beginnings, the mark and what a click does: the same for all plots, and the same object while it is. */
+function useFrame(
+  names: readonly string[], known: readonly Trial[], height: number, range: Range | null,
+  onZoom: (range: Range | null) => void,
+): Frame {
+  const { x } = usePart((page) => page.metrics);
+  const { trial: main, step, ordinal } = useShown("a");
+  const catalog = useCatalog().value;
+  const starts = names.map((name) => catalog?.trials.find((trial) => trial.name === name)?.created ?? 0).join();
+  const trials = useMemo(() => {
+    const start = starts.split(",").map(Number);
+    return names.map((name, i) => ({ name, color: trialColor(i), start: start[i] }));
+  }, [names, starts]);
+  const typeNames = [...new Set(known.flatMap((trial) => trial.types))].join("\n");
+  const types = useMemo(() => (typeNames ? typeNames.split("\n") : []), [typeNames]);
+  const steps = known.find((trial) => trial.name === main)?.steps ?? null;
+  const start = trials.find(({ name }) => name === main)?.start ?? 0;
+  const at = steps && ordinal !== null ? steps.ordinal.indexOf(ordinal) : -1;
+  const mark = x === "step" ? step ?? undefined : at >= 0 && steps ? steps.time[at] - start : undefined;
+  const onPick = useCallback(
+    (place: number) => {
+      const number = steps && nearestStep(steps, place, x, start);
+      if (number !== null) act.choose({ step: number });
+    },
+    [steps, x, start],
+  );
+  return useMemo(
+    () => ({ trials, types, mark, height, range, onPick, onZoom }),
+    [trials, types, mark, height, range, onPick, onZoom],
+  );
+}
+
+/** Colours are trials, dashes and shades are types of step. Of one trial, all is in its colour. */
+function Legends({ frame }: { readonly frame: Frame }) {
+  const none = new Float64Array();
+  const trials = frame.trials.map(({ name, color }) => ({ label: name, color, x: none, y: none }));
+  const color = trials.length === 1 ? trials[0].color : "var(--ink-soft)";
+  const types = frame.types.map((type, i) => ({ label: type, ...typeStyle(color, i), x: none, y: none }));
+  const curves = [...(trials.length > 1 ? trials : []), ...(types.length > 1 ? types : [])];
+  return curves.length > 0 && <Legend curves={curves} />;
+}
+
+interface NoneProps {
+  readonly trials: readonly string[];
+  readonly problem: string | null;
+  readonly pending: boolean;
+}
+
+function NoMetrics({ trials, problem, pending }: NoneProps) {
+  if (problem) return <Empty>{problem}</Empty>;
+  if (pending) return <Waiting what="metrics" />;
+  if (trials.length === 0) return <Empty>There is no trial to show: record one with endoscope.Run.</Empty>;
+  return (
+    <Empty>
+      {trials.length === 1 ? `Trial ${trials[0]} has` : "These trials have"} no metrics yet. Log some while
+      training: <code>run.metric("loss", loss)</code>.
+    </Empty>
+  );
+}

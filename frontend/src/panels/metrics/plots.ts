@@ -1,0 +1,104 @@
+/** From logged metrics of several trials to plots: who gets which colour, which dash, which axis. */
+import type { MetricCurve, MetricTable } from "../../api/tables";
+import type { Curve } from "../curves/data";
+import { smoothed } from "./smoothing";
+
+export interface TrialMetrics {
+  readonly trial: string;
+  readonly color: string;
+  /** Unix seconds of its beginning: with time on the axis, trials begin together. */
+  readonly start: number;
+  readonly table: MetricTable;
+}
+
+export interface Look {
+  readonly smoothing: number;
+  readonly x: "step" | "time";
+}
+
+export interface Plot {
+  readonly name: string;
+  readonly curves: readonly Curve[];
+}
+
+/** `train/loss` and `train/accuracy` belong together. */
+export const groupOf = (name: string): string => (name.includes("/") ? name.slice(0, name.indexOf("/")) : "");
+
+/** One plot for one metric: trials by colour, types by dashes and shade. */
+export function plotOf(name: string, trials: readonly TrialMetrics[], types: readonly string[], look: Look): Plot {
+  const several = trials.length > 1;
+  const curves = trials.flatMap((trial) => {
+    const found = curvesOf(trial.table, name);
+    return found.flatMap((curve) => {
+      const style = typeStyle(trial.color, types.indexOf(curve.type));
+      const words = [several ? trial.trial : "", found.length > 1 ? curve.type : ""].filter(Boolean);
+      return drawn(curve, { label: words.join(" · ") || name, ...style }, trial.start, look);
+    });
+  });
+  return { name, curves: faintFirst(curves) };
+}
+
+/** What is only context lies below everything else. */
+const faintFirst = (curves: readonly Curve[]): Curve[] => [
+  ...curves.filter((curve) => curve.faint), ...curves.filter((curve) => !curve.faint),
+];
+
+/** Chosen metrics in one plot. With one trial each gets a hue of its own; with more, hues are the trials'. */
+export function overlay(
+  names: readonly string[], trials: readonly TrialMetrics[], types: readonly string[], look: Look,
+): Plot {
+  const several = trials.length > 1;
+  const curves = trials.flatMap((trial) => {
+    let drawnSoFar = 0;
+    return names.flatMap((name, place) => {
+      const found = curvesOf(trial.table, name);
+      return found.flatMap((curve) => {
+        const style = several
+          ? typeStyle(trial.color, drawnSoFar++)
+          : typeStyle(hueOf(place), types.indexOf(curve.type));
+        const words = [several ? trial.trial : "", name, found.length > 1 ? curve.type : ""].filter(Boolean);
+        return drawn(curve, { label: words.join(" · "), ...style }, trial.start, look);
+      });
+    });
+  });
+  return { name: names.join(", "), curves: faintFirst(curves) };
+}
+
+const curvesOf = (table: MetricTable, name: string): readonly MetricCurve[] => {
+  const one = table.curves.get(name);
+  return table.byType.get(name) ?? (one ? [one] : []);
+};
+
+const HUES = 6;
+export const hueOf = (place: number): string => `var(--trial-${(place % HUES) + 1})`;
+
+const SHADES = ["", "65%, var(--ink)", "55%, var(--panel)", "45%, var(--ink)"];
+
+/** The same hue, darker or lighter: told apart also where a dense line hides its dashes. */
+function shade(color: string, place: number): string {
+  const mixed = SHADES[place % SHADES.length];
+  return mixed ? `color-mix(in srgb, ${color} ${mixed})` : color;
+}
+
+/** First type solid, second dashed and in another shade, and so on. */
+export function typeStyle(color: string, type: number): { readonly color: string; readonly dashed: boolean } {
+  const place = Math.max(0, type);
+  return { color: shade(color, place), dashed: (place + Math.floor(place / SHADES.length)) % 2 === 1 };
+}
+
+type Style = Pick<Curve, "label" | "color" | "dashed">;
+
+/** A smoothed curve keeps what it was made of in sight, faintly. */
+function drawn(curve: MetricCurve, style: Style, start: number, look: Look): Curve[] {
+  const x = look.x === "time" ? curve.times.map((time) => time - start) : curve.steps;
+  const line: Curve = { ...style, x, y: curve.values };
+  if (look.smoothing <= 0) return [line];
+  return [{ ...line, faint: true, dashed: false }, { ...line, y: smoothed(curve.values, look.smoothing) }];
+}
+
+/** The last value of each curve, as the plot's header says it. */
+export function lastValues(plot: Plot): { readonly label: string; readonly color: string; readonly value: number }[] {
+  return plot.curves
+    .filter((curve) => !curve.faint && curve.y.length > 0)
+    .map(({ label, color, y }) => ({ label, color, value: y[y.length - 1] ?? NaN }));
+}

@@ -1,0 +1,212 @@
+/** One statistic over all recorded steps, per trial and type of step, and the histogram over steps below it. */
+import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { SAMPLE_STATISTICS, WHOLE_STATISTICS } from "../../api/types";
+import type { AxisKind } from "../../draw/histogram_axis";
+import { columnEdges, HistogramTimePlot, type TimeHit } from "../../draw/histogram_time";
+import { shadeTable } from "../../draw/shades";
+import { percent, shortNumber, wholeNumber } from "../../model/numbers";
+import { useHistograms, useSeriesOf, type TensorKey } from "../../state/data";
+import { act, trialColor, usePart, useTrials, type Page, type Pane, type Shown } from "../../state/page";
+import { Button, Section } from "../../ui/parts";
+import { Select } from "../../ui/select";
+import { useCanvas } from "../../ui/use_canvas";
+import { Curves, type Curve, type Range } from "../curves/curves";
+import { statisticName } from "./summary";
+import { curvesOf, nearestStep, statisticsFor, timeHistograms, type TimeHistograms } from "./time_series";
+import { useTogether } from "./use_tensor";
+import { useTheme } from "./use_theme";
+import { Why } from "./words";
+
+interface Props {
+  readonly pane: Pane;
+  readonly shown: Shown;
+  readonly tensor: TensorKey;
+  /** A single number has itself and no other statistic. */
+  readonly isScalar: boolean;
+  readonly axis: AxisKind;
+}
+
+const ONE = ["mean"];
+
+export function OverTime({ pane, shown, tensor, isScalar, axis }: Props) {
+  const series = usePart((page) => page.series);
+  const type = usePart((page) => (pane === "b" && "type" in page.other ? page.other.type : page.look.type) ?? null);
+  const names: readonly string[] = isScalar ? ONE : shown.sample === null ? WHOLE_STATISTICS : SAMPLE_STATISTICS;
+  const statistic = names.includes(series.statistic) ? series.statistic : isScalar ? "mean" : "std";
+  const { curves, steps, missing } = useCurves(tensor, statistic, type, shown.sample);
+  const histograms = useTimeHistograms(series.histogram && !isScalar ? tensor : null, type);
+  const [zoom, setZoom] = useState<Range | null>(null);
+  const range = useMemo(() => zoom ?? wholeRange(curves, histograms), [zoom, curves, histograms]);
+  const pick = (place: number): void => {
+    const step = nearestStep(steps, place);
+    if (step !== null) act.choose({ step }, { pane });
+  };
+  return (
+    <Section
+      title={shown.sample === null ? "over training" : `over training · sample ${shown.sample}`}
+      aside={<Choices {...{ statistic, names, series, isScalar }} />}
+    >
+      <Curves
+        label={`${statisticName(statistic)} of ${tensor.node} over steps`}
+        curves={curves}
+        height={150}
+        log={series.log}
+        mark={shown.step ?? undefined}
+        onPick={pick}
+        range={range ?? undefined}
+        onZoom={setZoom}
+      />
+      <Key curves={curves} />
+      {missing.length > 0 && <p className="label wrap">Not recorded in {missing.join(", ")}.</p>}
+      {histograms && histograms.steps.length > 0 && (
+        <TimePicture
+          histograms={histograms}
+          step={shown.step}
+          range={range}
+          axis={axis}
+          isSample={shown.sample !== null}
+          onPick={pick}
+        />
+      )}
+      {histograms?.steps.length === 0 && <Why text="No recorded step has a finite element: there are no histograms." />}
+    </Section>
+  );
+}
+
+/** Shows nothing: has what will be drawn asked for while it is not yet known what kind of tensor it is. */
+export function OverTimeAhead({ tensor }: { readonly tensor: TensorKey }) {
+  const series = usePart((page) => page.series);
+  useSeriesOf(useMemo(() => [tensor], [tensor]), statisticsFor(series.statistic));
+  useHistograms(series.histogram ? tensor : null);
+  return null;
+}
+
+interface ChoicesProps {
+  readonly statistic: string;
+  readonly names: readonly string[];
+  readonly series: Page["series"];
+  readonly isScalar: boolean;
+}
+
+const Choices = memo(function Choices({ statistic, names, series, isScalar }: ChoicesProps) {
+  const set = (part: Partial<Page["series"]>): void => act.page({ series: { ...series, ...part } });
+  return (
+    <span className="controls">
+      {!isScalar && (
+        <Select
+          quiet
+          label="Statistic over training"
+          value={statistic}
+          choices={names.map((name) => ({ value: name, label: statisticName(name) }))}
+          onChange={(name) => set({ statistic: name })}
+        />
+      )}
+      <Button pressed={series.log} label="log axis" onClick={() => set({ log: !series.log })}>log</Button>
+      {!isScalar && (
+        <Button
+          pressed={series.histogram}
+          label="hist: histogram over steps"
+          onClick={() => set({ histogram: !series.histogram })}
+        >
+          hist
+        </Button>
+      )}
+    </span>
+  );
+});
+
+/** Which line is which, if there are several. */
+function Key({ curves }: { readonly curves: readonly Curve[] }) {
+  if (curves.length < 2) return null;
+  return (
+    <div className="picture-key">
+      {curves.map((curve, i) => (
+        <span key={i}>
+          <i className={curve.dashed ? "key-line dashed" : "key-line"} style={{ borderColor: curve.color }} />
+          {curve.label}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+const NO_STEPS = new Float64Array();
+
+function useCurves(tensor: TensorKey, statistic: string, type: string | null, sample: number | null) {
+  const onPage = useTrials();
+  const trials = useMemo(
+    () => (onPage.includes(tensor.trial) ? onPage : [...onPage, tensor.trial]),
+    [onPage, tensor.trial],
+  );
+  const keys = trials.map((trial) => ({ ...tensor, trial }));
+  const loaded = useSeriesOf(keys, statisticsFor(statistic), sample === null ? {} : { sample });
+  const { values, pending } = loaded;
+  // While some are on their way, those of before stay; a trial that has no such tensor never comes.
+  const fresh = useMemo(() => ({ values, trials, statistic }), [values, trials, statistic]);
+  const now = useTogether(fresh, !pending);
+  return useMemo(() => {
+    const all = now.trials.map((trial, i) => ({ trial, color: trialColor(i), table: now.values[i] ?? null }));
+    const own = all.find(({ trial }) => trial === tensor.trial)?.table;
+    const rows = own?.types.flatMap((name, row) => (type === null || name === type ? [own.steps[row]] : []));
+    return {
+      curves: curvesOf(all, now.statistic, type),
+      steps: rows ?? NO_STEPS,
+      missing: all.filter(({ table }) => !table).map(({ trial }) => trial),
+    };
+  }, [now, type, tensor.trial]);
+}
+
+function useTimeHistograms(tensor: TensorKey | null, type: string | null): TimeHistograms | null {
+  const { value } = useHistograms(tensor);
+  return useMemo(() => value && timeHistograms(value, type), [value, type]);
+}
+
+/** From the first to the last recorded step, with half a step around if histograms are shown. */
+function wholeRange(curves: readonly Curve[], histograms: TimeHistograms | null): Range | null {
+  if (histograms && histograms.steps.length > 0) {
+    const edges = columnEdges(histograms.steps);
+    return [edges[0], edges[edges.length - 1]];
+  }
+  const ends = curves.flatMap(({ x }) => (x.length ? [x[0], x[x.length - 1]] : []));
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  return low < high ? [low, high] : null;
+}
+
+interface PictureProps {
+  readonly histograms: TimeHistograms;
+  readonly step: number | null;
+  readonly range: Range | null;
+  readonly axis: AxisKind;
+  readonly isSample: boolean;
+  readonly onPick: (step: number) => void;
+}
+
+function TimePicture({ histograms, step, range, axis, isSample, onPick }: PictureProps) {
+  const theme = useTheme();
+  const [hit, setHit] = useState<TimeHit | null>(null);
+  const pick = useRef(onPick);
+  pick.current = onPick;
+  const [canvas, plot] = useCanvas((element) => new HistogramTimePlot(element, setHit, (at) => pick.current(at)));
+  useEffect(() => {
+    const table = shadeTable("linear", theme.scheme, theme.panelRgb);
+    plot.current?.set({ ...histograms, axis, theme, table, step, range });
+  }, [plot, histograms, axis, theme, step, range]);
+  return (
+    <>
+      <canvas
+        ref={canvas}
+        className="canvas under-curves"
+        style={{ height: 96 }}
+        role="img"
+        aria-label="Histogram over steps: values upwards, steps to the right. A click chooses a step."
+      />
+      <div className="picture-foot">
+        <span>histogram over steps{isSample ? " (whole batch)" : ""}</span>
+        <span className="number" role="status">{hit && hitText(hit)}</span>
+      </div>
+    </>
+  );
+}
+
+const hitText = ({ step, low, high, fraction }: TimeHit): string =>
+  `step ${wholeNumber(step)}, ${shortNumber(low, 2)} … ${shortNumber(high, 2)}: ${percent(fraction)}`;

@@ -1,0 +1,142 @@
+/**
+ * The state of the page as text for the address, and back.
+ *
+ *     v=1&tab=metrics&trial=fixed&step=400&of=gradient:total&b.step=0&order=so
+ *
+ * What is as in the beginning is left out. Text that somebody changed by hand never breaks the page: what makes no
+ * sense is as in the beginning.
+ */
+import { AGGREGATES, FIRST_STATE, NO_LOOK, TABS, type Field, type Look, type Page, type State } from "./look";
+
+const VERSION = "1";
+
+/** How one part travels: to text, and back; undefined for what makes no sense. */
+interface Form<T> {
+  readonly write: (value: T) => string;
+  readonly read: (text: string) => T | undefined;
+}
+
+const text: Form<string> = { write: (value) => value, read: (value) => value };
+const number: Form<number> = {
+  write: String,
+  read: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : undefined),
+};
+const yes: Form<boolean> = { write: (value) => (value ? "1" : "0"), read: (value) => value === "1" };
+const oneOf = <T extends string>(words: readonly T[]): Form<T> => ({
+  write: (value) => value,
+  read: (value) => words.find((word) => word === value),
+});
+/** An exclamation mark says that the next letter is meant as it is. */
+const list = <T>(form: Form<T>): Form<readonly T[]> => ({
+  write: (values) => {
+    const words = values.map((value) => form.write(value).replace(/[!,-]/g, "!$&"));
+    return words.length ? words.join(",") : "-";
+  },
+  read: (written) => {
+    if (written === "-") return [];
+    const words = [""];
+    for (const [piece, letter] of written.matchAll(/!(.)|[^]/g)) {
+      if (piece === ",") words.push("");
+      else words[words.length - 1] += letter ?? piece;
+    }
+    return words.map((word) => form.read(word)).filter((item) => item !== undefined);
+  },
+});
+const orNull = <T>(form: Form<T>): Form<T | null> => ({
+  write: (value) => (value === null ? "" : form.write(value)),
+  read: (value) => (value === "" ? null : form.read(value)),
+});
+
+/** A role or a type may be empty text, which is not the same as none. */
+const maybeEmpty: Form<string | null> = {
+  write: (value) => (value === null ? "" : value === "" ? "-" : value.replace(/^[-!]/, "!$&")),
+  read: (value) => (value === "" ? null : value === "-" ? "" : value.replace(/^!/, "")),
+};
+
+const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
+  trial: orNull(text), type: maybeEmpty, step: orNull(number), of: orNull(text), sample: orNull(number),
+  aggregate: oneOf(AGGREGATES), node: orNull(text), role: maybeEmpty, pass: orNull(number),
+};
+
+type Flat = Omit<Page, "look" | "other" | "heat" | "series" | "metrics" | "values">;
+const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
+  tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
+  notes: text, view: orNull(text), follow: yes,
+};
+
+type Nested = Pick<Page, "heat" | "series" | "metrics" | "values">;
+const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]: Form<Nested[G][F]> } } = {
+  heat: { statistic: text, mode: oneOf(["absolute", "past", "difference"]) },
+  series: { statistic: text, log: yes, histogram: yes },
+  metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]) },
+  values: { axes: orNull(list(number)), index: list(number), sort: text, show: oneOf(["map", "numbers"]) },
+};
+
+/** One letter per field, for the order of choices. */
+const LETTERS: Readonly<Record<Field, string>> = {
+  trial: "t", type: "y", step: "s", of: "o", sample: "i", aggregate: "a", node: "n", role: "r", pass: "p",
+};
+const FIELDS = Object.keys(LETTERS) as Field[];
+
+export function encode(state: State): string {
+  const words = new URLSearchParams();
+  const first = FIRST_STATE.page;
+  put(words, "", FLAT, state.page, first);
+  put(words, "", LOOK, state.page.look, NO_LOOK);
+  for (const group of Object.keys(NESTED) as (keyof Nested)[]) {
+    put(words, `${group}.`, NESTED[group] as Forms, state.page[group], first[group]);
+  }
+  for (const field of FIELDS.filter((name) => name in state.page.other)) {
+    words.set(`b.${field}`, (LOOK[field] as Form<unknown>).write(state.page.other[field]));
+  }
+  if (state.recent.length) words.set("order", letters(state.recent));
+  if (state.recentOther.length) words.set("b.order", letters(state.recentOther));
+  // Colons and slashes are allowed in an address; without this "gradient:total" would be hard to read.
+  const written = words.toString().replace(/%3A/g, ":").replace(/%2F/g, "/").replace(/%2C/g, ",").replace(/%21/g, "!");
+  return written ? `v=${VERSION}&${written}` : "";
+}
+
+export function decode(address: string): State {
+  const words = new URLSearchParams(address);
+  if (words.get("v") !== VERSION) return FIRST_STATE; // of another time: nothing can be relied upon
+  const first = FIRST_STATE.page;
+  const nested = Object.fromEntries(
+    (Object.keys(NESTED) as (keyof Nested)[]).map((group) => [
+      group, { ...first[group], ...get(words, `${group}.`, NESTED[group] as Forms) },
+    ]),
+  ) as unknown as Nested;
+  const look = { ...NO_LOOK, ...get(words, "", LOOK as Forms) } as Look;
+  const other = get(words, "b.", LOOK as Forms) as Partial<Look>;
+  const page: Page = { ...first, ...(get(words, "", FLAT as Forms) as Partial<Flat>), ...nested, look, other };
+  return {
+    page,
+    recent: fields(words.get("order")).filter((field) => field === "aggregate" || look[field] !== null),
+    recentOther: fields(words.get("b.order")).filter((field) => field in other),
+  };
+}
+
+type Forms = Readonly<Record<string, Form<unknown>>>;
+
+function put<T extends object>(words: URLSearchParams, prefix: string, forms: object, values: T, first: T): void {
+  for (const [name, form] of Object.entries(forms) as [keyof T & string, Form<unknown>][]) {
+    const written = form.write(values[name]);
+    if (written !== form.write(first[name])) words.set(prefix + name, written);
+  }
+}
+
+function get(words: URLSearchParams, prefix: string, forms: Forms): Record<string, unknown> {
+  const found: Record<string, unknown> = {};
+  for (const [name, form] of Object.entries(forms)) {
+    const written = words.get(prefix + name);
+    const value = written === null ? undefined : form.read(written);
+    if (value !== undefined) found[name] = value;
+  }
+  return found;
+}
+
+const letters = (list: readonly Field[]): string => list.map((field) => LETTERS[field]).join("");
+
+function fields(written: string | null): Field[] {
+  const found = [...(written ?? "")].map((letter) => FIELDS.find((field) => LETTERS[field] === letter));
+  return [...new Set(found.filter((field) => field !== undefined))];
+}

@@ -1,0 +1,67 @@
+/** Every key of the page, in one table: what is done, and what the help says. */
+import { cycle } from "./cycling";
+import { TABS, act, type Tab } from "./page";
+import { getState } from "./store";
+
+export interface KeyEntry {
+  readonly keys: readonly string[];
+  readonly words: string;
+  /** Absent: somebody else listens, as the graph while it has focus. */
+  readonly run?: (key: string) => void;
+}
+
+/** Things on screen that keys reach; the parts put themselves in. */
+export const reach: {
+  trials?: () => void;
+  search?: () => void;
+  fit?: () => void;
+  help?: () => void;
+} = {};
+
+export const KEYS: readonly KeyEntry[] = [
+  { keys: ["["], words: "step before", run: () => act.stepBy(-1, false) },
+  { keys: ["]"], words: "step after", run: () => act.stepBy(1, false) },
+  { keys: ["{"], words: "step before of the same type", run: () => act.stepBy(-1, true) },
+  { keys: ["}"], words: "step after of the same type", run: () => act.stepBy(1, true) },
+  { keys: ["g"], words: "next of value, gradients, update", run: () => cycle("of") },
+  { keys: ["s"], words: "next sample", run: () => cycle("sample") },
+  { keys: ["r"], words: "next role of the node", run: () => cycle("role") },
+  { keys: ["p"], words: "next pass", run: () => cycle("pass") },
+  { keys: ["y"], words: "next type of step", run: () => cycle("type") },
+  { keys: ["b"], words: "next aggregate over the batch", run: () => cycle("aggregate") },
+  { keys: ["t"], words: "choose trials", run: () => reach.trials?.() },
+  { keys: ["c"], words: "compare: two places side by side, and back", run: () => toggleCompare() },
+  { keys: ["/"], words: "search", run: () => reach.search?.() },
+  { keys: ["f"], words: "show the whole graph", run: () => reach.fit?.() },
+  { keys: TABS.map((_, i) => String(i + 1)), words: TABS.join(", "), run: (key) => show(TABS[Number(key) - 1]) },
+  { keys: ["?"], words: "this help", run: () => reach.help?.() },
+  { keys: ["←", "→", "↑", "↓"], words: "walk along edges (in the graph), step by step (in the scrubber)" },
+  { keys: ["Enter"], words: "open or close a group (in the graph and the outline)" },
+  { keys: ["+", "−"], words: "zoom (in the graph)" },
+  { keys: ["Esc"], words: "close what is open" },
+];
+
+const show = (tab: Tab): void => act.page({ tab });
+
+function toggleCompare(): void {
+  act.page({ tab: getState().page.tab === "compare" ? "graph" : "compare" });
+}
+
+const TAKES_TEXT = "input:not([type=radio], [type=checkbox], [type=range]), textarea, [contenteditable]";
+
+/** Keys work everywhere but where text is typed. */
+export function listenToKeys(): () => void {
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.target as Element | null;
+    if (target?.matches?.(TAKES_TEXT) || target?.closest?.("dialog[open]")) return;
+    // A list chooses by the first letter; one that has focus keeps its letters.
+    if (target?.matches?.("select") && /^[a-z0-9]$/i.test(event.key)) return;
+    const found = KEYS.find((entry) => entry.run && entry.keys.includes(event.key));
+    if (!found) return;
+    found.run?.(event.key);
+    event.preventDefault();
+  };
+  document.addEventListener("keydown", pressed);
+  return () => document.removeEventListener("keydown", pressed);
+}

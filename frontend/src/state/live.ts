@@ -1,0 +1,88 @@
+/** News of a running training: what has grown is asked for again; the selection is never touched, unless following. */
+import { useSyncExternalStore } from "react";
+import { listen } from "../api/events";
+import { askCatalog, askViews, growsWith } from "../api/requests";
+import { cache } from "./resource";
+import { shownNow } from "./shown";
+import { adjust, getState } from "./store";
+
+const AT_MOST_EVERY_MS = 1000;
+
+export interface Connection {
+  /** False: the server has gone; the browser keeps trying. */
+  readonly reachable: boolean;
+  /** When something last arrived, in milliseconds; 0: never. */
+  readonly heard: number;
+}
+
+let connection: Connection = { reachable: true, heard: 0 };
+let version = 0; // of the file with custom views
+const watchers = new Set<() => void>();
+const sizes = new Map<string, string>();
+const waiting = new Map<string, ReturnType<typeof setTimeout>>();
+
+export const viewsVersion = (): number => version;
+
+function tell(next: Connection): void {
+  connection = next;
+  for (const call of [...watchers]) call();
+}
+
+function watch(call: () => void): () => void {
+  watchers.add(call);
+  return () => watchers.delete(call);
+}
+
+export const useConnection = (): Connection => useSyncExternalStore(watch, () => connection);
+
+/** Asks again for all that has grown; not more often than once a second, as that may be much. */
+function refresh(trial: string): void {
+  if (waiting.has(trial)) return;
+  const run = (): void => {
+    waiting.delete(trial);
+    stayHere();
+    cache.invalidate(growsWith(trial));
+    cache.invalidate((key) => key === askCatalog.key);
+  };
+  waiting.set(trial, setTimeout(run, AT_MOST_EVERY_MS / 4));
+}
+
+/** Who looks at the newest step because nobody chose one stays there when a newer one comes. */
+function stayHere(): void {
+  const state = getState();
+  const { look, follow } = state.page;
+  const { step } = shownNow("a");
+  if (follow || look.step !== null || step === null) return;
+  adjust({ ...state, page: { ...state.page, look: { ...look, step } }, recent: [...state.recent, "step"] });
+}
+
+/** To be called once. */
+export function goLive(): () => void {
+  return listen({
+    trial(news) {
+      const size = `${news.steps} ${news.metrics} ${news.lastStep} ${news.closed}`;
+      const before = sizes.get(news.trial);
+      sizes.set(news.trial, size);
+      // The first word on every trial says nothing new: it has been loaded a moment ago.
+      if (before !== undefined && before !== size) refresh(news.trial);
+      tell({ reachable: true, heard: Date.now() });
+    },
+    catalog() {
+      cache.invalidate((key) => key === askCatalog.key);
+      tell({ reachable: true, heard: Date.now() });
+    },
+    views() {
+      version++;
+      cache.invalidate((key) => key === askViews.key);
+      tell({ reachable: true, heard: Date.now() });
+    },
+    reachable(is) {
+      if (is && !connection.reachable) {
+        sizes.clear();
+        cache.retry();
+        cache.invalidate((key) => key === askCatalog.key || key.startsWith("grows "));
+      }
+      if (is !== connection.reachable) tell({ ...connection, reachable: is });
+    },
+  });
+}

@@ -1,0 +1,105 @@
+/** What the page shows, as plain data. The address holds exactly this. */
+
+export const TABS = ["graph", "metrics", "compare", "network", "notes", "views", "run"] as const;
+export type Tab = (typeof TABS)[number];
+
+export const AGGREGATES = ["mean", "std", "abs_max"] as const;
+/** Over the batch, per unit, when no sample is chosen. */
+export type Aggregate = (typeof AGGREGATES)[number];
+
+export type Pane = "a" | "b";
+
+/** What one pane looks at. Null: nobody chose, the best is taken. */
+export interface Look {
+  readonly trial: string | null;
+  /** Null: any. */
+  readonly type: string | null;
+  /** Null: the newest. */
+  readonly step: number | null;
+  /** "value", "gradient:<loss>" or "update". Parameters' own values are "value", too. */
+  readonly of: string | null;
+  /** Null: the whole batch. */
+  readonly sample: number | null;
+  readonly aggregate: Aggregate;
+  readonly node: string | null;
+  readonly role: string | null;
+  readonly pass: number | null;
+}
+export type Field = keyof Look;
+
+export interface Page {
+  readonly tab: Tab;
+  /** Compared together; colours by position. Contains `look.trial`, the main one; empty: nobody chose. */
+  readonly trials: readonly string[];
+  /** What was wanted, pane A. */
+  readonly look: Look;
+  /** Pane B: only what differs from A; linked fields are absent. Empty: no comparison. */
+  readonly other: Partial<Look>;
+  readonly heat: { readonly statistic: string; readonly mode: "absolute" | "past" | "difference" };
+  readonly edges: "selected" | "all";
+  /** Open groups of the graph; null: as it likes. */
+  readonly open: readonly string[] | null;
+  readonly series: { readonly statistic: string; readonly log: boolean; readonly histogram: boolean };
+  readonly metrics: {
+    readonly names: readonly string[];
+    readonly smoothing: number;
+    readonly log: boolean;
+    readonly x: "step" | "time";
+  };
+  readonly values: {
+    readonly axes: readonly number[] | null;
+    readonly index: readonly number[];
+    readonly sort: string;
+    readonly show: "map" | "numbers";
+  };
+  /** Filter of notes. */
+  readonly notes: string;
+  /** Chosen custom view. */
+  readonly view: string | null;
+  /** The newest step is taken as soon as there is one. */
+  readonly follow: boolean;
+}
+
+/** Everything in the address: the page, and which choices are newer, as the older ones give way. */
+export interface State {
+  readonly page: Page;
+  /** Fields of `look` that were chosen, newest first. */
+  readonly recent: readonly Field[];
+  /** Fields of `other`, newest first. */
+  readonly recentOther: readonly Field[];
+}
+
+export const NO_LOOK: Look = {
+  trial: null, type: null, step: null, of: null, sample: null, aggregate: "mean", node: null, role: null, pass: null,
+};
+
+export const FIRST_PAGE: Page = {
+  tab: "graph",
+  trials: [],
+  look: NO_LOOK,
+  other: {},
+  heat: { statistic: "abs_mean", mode: "absolute" },
+  edges: "selected",
+  open: null,
+  series: { statistic: "std", log: false, histogram: true },
+  metrics: { names: [], smoothing: 0, log: false, x: "step" },
+  values: { axes: null, index: [], sort: "", show: "map" },
+  notes: "",
+  view: null,
+  follow: false,
+};
+
+export const FIRST_STATE: State = { page: FIRST_PAGE, recent: [], recentOther: [] };
+
+/** What is really shown: impossible choices give way, the newest is kept. Null only where there is nothing at all. */
+export interface Shown extends Look {
+  /** N-th recorded step. */
+  readonly ordinal: number | null;
+  /** Fields that differ from what was wanted. */
+  readonly relaxed: readonly Field[];
+}
+
+export const NOTHING_SHOWN: Shown = { ...NO_LOOK, ordinal: null, relaxed: [] };
+
+/** Whether two panes are looked at. */
+export const isComparing = (page: Page): boolean => Object.keys(page.other).length > 0;

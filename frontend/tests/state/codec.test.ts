@@ -1,0 +1,62 @@
+/** The address holds the whole page, and whatever stands in it, there is a page. */
+import { expect, test } from "vitest";
+import { decode, encode } from "../../src/state/codec";
+import { FIRST_PAGE, FIRST_STATE, type State } from "../../src/state/look";
+
+const EVERYTHING: State = {
+  page: {
+    tab: "metrics",
+    trials: ["leaky, run", "fixed!", "-", "ünï 1"],
+    look: {
+      trial: "fixed!", type: "long & short", step: 12400, of: "gradient:total", sample: 0, aggregate: "abs_max",
+      node: "decoder.hidden #2", role: "", pass: 7,
+    },
+    other: { step: 0, trial: "leaky, run", role: null, sample: null },
+    heat: { statistic: "", mode: "past" },
+    edges: "all",
+    open: [],
+    series: { statistic: "abs_mean", log: true, histogram: false },
+    metrics: { names: ["loss/a,b", "lr"], smoothing: 0.85, log: true, x: "time" },
+    values: { axes: [2, 0], index: [0, 3, 0], sort: "std", show: "numbers" },
+    notes: "nan=1&x",
+    view: "attention",
+    follow: true,
+  },
+  recent: ["node", "step", "of", "trial"],
+  recentOther: ["step", "trial"],
+};
+
+test("everything comes back", () => {
+  expect(decode(encode(EVERYTHING))).toEqual(EVERYTHING);
+});
+
+test("every part of the page is in the address", () => {
+  for (const part of Object.keys(EVERYTHING.page) as (keyof State["page"])[]) {
+    const changed: State = { ...FIRST_STATE, page: { ...FIRST_PAGE, [part]: EVERYTHING.page[part] } };
+    expect(decode(encode(changed)).page[part], part).toEqual(EVERYTHING.page[part]);
+    expect(encode(changed), part).not.toBe("");
+  }
+});
+
+test.each(["", "-", "!", "-x", "!-", "long"])("a role or type called %o comes back", (name) => {
+  const page = { ...FIRST_PAGE, look: { ...FIRST_PAGE.look, role: name, type: name } };
+  expect(decode(encode({ ...FIRST_STATE, page })).page.look).toMatchObject({ role: name, type: name });
+});
+
+test("what is as in the beginning is left out", () => {
+  expect(encode(FIRST_STATE)).toBe("");
+  const page = { ...FIRST_PAGE, look: { ...FIRST_PAGE.look, step: 400, of: "gradient:total" } };
+  expect(encode({ ...FIRST_STATE, page, recent: ["of"] })).toBe("v=1&step=400&of=gradient:total&order=o");
+});
+
+test.each(["", "nonsense", "v=2&tab=metrics", "v=1", "%%%", "v=1&tab=nowhere&step=x&heat.mode=&order=zz&edges=some"])(
+  "%o is the page as in the beginning",
+  (text) => expect(decode(text)).toEqual(FIRST_STATE),
+);
+
+test("what makes no sense leaves the rest alone", () => {
+  const { page } = decode("v=1&tab=nowhere&step=12&values.axes=1,x,0&metrics.smoothing=NaN");
+  expect(page).toEqual({
+    ...FIRST_PAGE, look: { ...FIRST_PAGE.look, step: 12 }, values: { ...FIRST_PAGE.values, axes: [1, 0] },
+  });
+});

@@ -1,0 +1,21 @@
+"""What an operation reads, and through which argument."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from endoscope.capture.aliasing import Read
+from endoscope.capture.leaves import tensor_places
+from endoscope.capture.records import Node
+
+if TYPE_CHECKING:
+    from endoscope.capture.recorder import Recorder
+
+
+def named_reads(recorder: Recorder, node: int) -> list[tuple[Read, str]]:
+    """What a node reads, each with the argument through which it arrives; "" for what is read without being one."""
+    raw = Node(*recorder.nodes[node])
+    places = ("0",) if raw.func is None else tensor_places(raw.args, raw.kwargs)  # an output reads one thing
+    reads = list(zip(raw.reads, places, strict=False))
+    hidden = (*raw.reads[len(reads) :], *recorder.hidden_reads.get(node, ()))
+    return [*reads, *((read, "") for read in hidden)]

@@ -1,0 +1,34 @@
+"""One sample of a batch, in all tensors of a step at once: what the graph is coloured by when a sample is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from endoscope.query import arrays, bulk, values
+from endoscope.query.recording import Recording
+from endoscope.query.steps import Step, Steps
+from endoscope.schema.stats import SAMPLE
+from endoscope.store.streams import to_numpy
+
+
+def sample_table(recording: Recording, step: Step, sample: int) -> pa.Table:
+    """One row per tensor that has this sample: its names, and the statistics of the sample."""
+
+    def find(steps: Steps) -> pa.Table:
+        batch = recording._reader.batch("samples", step.ordinal)
+        if batch is None:
+            raise values.why_not_kept(recording._reader, "the step", step, "statistics per sample")
+        column = {name: batch.column(place) for place, name in enumerate(batch.schema.names)}
+        # All lists of a row are about the same samples, so the place of the sample in one is its place in all.
+        places = np.flatnonzero(to_numpy(column["sample"].values) == sample)
+        rows = np.searchsorted(to_numpy(column["sample"].offsets), places, side="right") - 1
+        inside = (rows >= 0) & (rows < len(batch))  # a batch may be a piece of something longer
+        places, rows = places[inside], rows[inside]
+        names = bulk.names_of(recording, to_numpy(column["key"])[rows])
+        for name in SAMPLE:
+            if name in column:
+                names = names.append_column(name, arrays.numbers(to_numpy(column[name].values)[places]))
+        return names
+
+    return recording._steadily(find)

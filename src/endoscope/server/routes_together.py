@@ -1,0 +1,74 @@
+"""Several questions in one address: what a click asks for costs one request, and arrives together.
+
+length of the head (4 bytes, little-endian) ─ head (JSON, list of `Part`) ─ answers, in the order of the questions
+
+The head and every answer are filled up to a multiple of eight bytes, so that columns of numbers need not be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Match, Route
+
+from endoscope.errors import BadArgument, EndoscopeError, LookupFailed
+from endoscope.server import routes_layout, routes_tables, routes_trials, wire
+from endoscope.server.answers import InPieces, as_json, to_json
+
+_MOST = 32  # questions
+_TOLD = ("content-type", "x-shape", "x-samples", "x-dtype")
+_KIND = "application/octet-stream"
+_SMALL = 1 << 20  # bytes; more is sent piece by piece
+
+
+def together(request: Request) -> Response:
+    addresses = request.query_params.getlist("ask")
+    if not 0 < len(addresses) <= _MOST:
+        raise BadArgument(f"{len(addresses)} questions: there must be ask=… at least once, and at most {_MOST} times.")
+    answers = [_answer(request, address) for address in addresses]
+    head = to_json([_part(answer) for answer in answers]).encode()
+    head += b" " * (-(4 + len(head)) % 8)
+    pieces = _pieces(head, answers)
+    if sum(_size(answer) for answer in answers) <= _SMALL:
+        return Response(b"".join(pieces), media_type=_KIND)
+    return StreamingResponse(pieces, media_type=_KIND)
+
+
+def _answer(request: Request, address: str) -> Response:
+    """What the address alone would be answered with."""
+    path, _, query = address.partition("?")
+    here = request.scope["path"].removesuffix("together")
+    scope = {**request.scope, "path": here + unquote(path), "query_string": query.encode()}
+    try:
+        for route in _ROUTES:
+            match, found = route.matches(scope)
+            if match is Match.FULL:
+                answer = found["endpoint"](Request({**scope, **found}))
+                assert isinstance(answer, Response)
+                return answer
+        raise LookupFailed(f"There is nothing at /api/{path[:200]} that can be asked for together with others.")
+    except EndoscopeError as error:
+        return as_json(wire.Failure(error=str(error), kind=type(error).__name__), error.http_status)
+
+
+def _part(answer: Response) -> wire.Part:
+    told = {name: answer.headers[name] for name in _TOLD if name in answer.headers}
+    return wire.Part(status=answer.status_code, bytes=_size(answer), headers=told)
+
+
+def _size(answer: Response) -> int:
+    return answer.size if isinstance(answer, InPieces) else len(answer.body)
+
+
+def _pieces(head: bytes, answers: list[Response]) -> Iterator[bytes]:
+    yield len(head).to_bytes(4, "little") + head
+    for answer in answers:
+        yield from answer.pieces() if isinstance(answer, InPieces) else (bytes(answer.body),)
+        yield bytes(-_size(answer) % 8)
+
+
+_ROUTES: list[Route] = [*routes_trials.ROUTES, *routes_tables.ROUTES, *routes_layout.ROUTES]
+ROUTES = [Route("/api/together", together)]

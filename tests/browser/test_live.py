@@ -1,0 +1,72 @@
+"""While a training runs, the page keeps up, and never takes the selection away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import PATIENCE_MS, Serve, Visit, settle
+from tests.browser.helpers import go_to_step, go_to_tab, select_node, selectors, state_of, step_shown
+from tests.browser.recordings import Training
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Training:
+    begun = Training(tmp_path / "runs", "fresh", every=2)
+    begun.advance(6)
+    begun.run.flush(10)
+    return begun
+
+
+def test_new_steps_appear_and_the_selection_stays(
+    training: Training, tmp_path: Path, serve: Serve, visit: Visit
+) -> None:
+    page = visit(serve(tmp_path / "runs").address)
+    expect(page.get_by_role("banner").get_by_role("status")).to_contain_text("live")
+    select_node(page, "cell")
+    go_to_step(page, 0)
+    slider = page.get_by_role("slider", name="Training step")
+    before = int(slider.get_attribute("aria-valuemax") or 0)
+    training.advance(12)
+    training.run.flush(10)
+    expect(slider).not_to_have_attribute("aria-valuemax", str(before), timeout=PATIENCE_MS)
+    settle(page)
+    assert step_shown(page) == 0 and state_of(page)["node"] == "cell"
+    training.close()
+    expect(page.get_by_role("banner").get_by_role("status")).to_contain_text("ended", timeout=PATIENCE_MS)
+
+
+def test_follow(training: Training, tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    page = visit(serve(tmp_path / "runs").address)
+    follow = page.get_by_role("button", name="Follow the newest step")
+    if follow.get_attribute("aria-pressed") != "true":
+        follow.click()
+    settle(page)
+    before = step_shown(page)
+    training.advance(12)
+    training.run.flush(10)
+    field = selectors(page).get_by_role("textbox", name="step")
+    expect(field).not_to_have_value(str(before), timeout=PATIENCE_MS)
+    assert step_shown(page) > before
+    go_to_step(page, 0)  # who looks elsewhere is left alone
+    training.advance(6)
+    training.run.flush(10)
+    page.wait_for_timeout(1500)
+    assert step_shown(page) == 0
+    training.close()
+
+
+def test_metrics_and_a_new_trial_appear(training: Training, tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    page = visit(serve(tmp_path / "runs").address)
+    panel = go_to_tab(page, "Metrics")
+    training.run.metric("late", 1.0)
+    training.run.flush(10)
+    expect(panel.get_by_role("region", name="Metric late")).to_be_visible(timeout=PATIENCE_MS)
+    other = Training(tmp_path / "runs", "second", every=2)
+    other.advance(4)
+    other.close()
+    page.get_by_role("button", name="trial fresh").click()
+    expect(page.get_by_role("radio", name="Look at second")).to_be_visible(timeout=PATIENCE_MS)
+    training.close()

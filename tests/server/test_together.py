@@ -1,0 +1,72 @@
+"""Several questions in one address are answered as each would be alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from endoscope.query.recording import Recording
+from endoscope.server import routes_together
+from tests.query.small_recording import KEYS
+
+KEPT = {"node": KEYS[0].node, "role": KEYS[0].role, "pass": KEYS[0].pass_, "of": KEYS[0].of, "step": 0}
+
+
+def parts(answer: httpx.Response) -> list[tuple[dict[str, object], bytes]]:
+    assert answer.status_code == 200, answer.text
+    length = int.from_bytes(answer.content[:4], "little")
+    at = 4 + length
+    found = []
+    for part in json.loads(answer.content[4:at]):
+        assert at % 8 == 0
+        found.append((part, answer.content[at : at + part["bytes"]]))
+        at += -(-part["bytes"] // 8) * 8
+    assert at == len(answer.content)
+    return found
+
+
+def addresses() -> list[str]:
+    return [
+        "trials/first",
+        "trials/first/steps/0",
+        f"trials/first/tensor?{urlencode(KEPT)}",
+        "trials/first/layout",
+        f"trials/first/series?{urlencode({'node': KEYS[0].node, 'statistics': 'mean,std'})}",
+    ]
+
+
+def test_each_is_answered_as_it_would_be_alone(client: TestClient) -> None:
+    found = parts(client.get("/api/together", params={"ask": addresses()}))
+    for (part, body), address in zip(found, addresses(), strict=True):
+        alone = client.get(f"/api/{address}")
+        assert (part["status"], body) == (200, alone.content), address
+        assert isinstance(part["headers"], dict) and part["headers"]["content-type"] == alone.headers["content-type"]
+    tensor = found[2][0]["headers"]
+    assert isinstance(tensor, dict) and json.loads(tensor["x-samples"]) == [1, 3]
+
+
+def test_much_is_sent_in_pieces(client: TestClient, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("endoscope.server.answers._PIECE", 8)
+    monkeypatch.setattr(routes_together, "_SMALL", 8)
+    found = parts(client.get("/api/together", params={"ask": addresses()}))
+    expected = Recording(runs / "first").tensor(KEYS[0].node, 0, role=KEYS[0].role, pass_=KEYS[0].pass_)
+    assert np.array_equal(np.frombuffer(found[2][1], "<f4"), np.asarray(expected, "<f4").reshape(-1))
+
+
+def test_one_that_fails_leaves_the_others_alone(client: TestClient) -> None:
+    bad = ["trials/first/steps/99", "trials/none", "nowhere", "together?ask=catalog", "catalog"]
+    found = parts(client.get("/api/together", params={"ask": bad}))
+    assert [part["status"] for part, _ in found] == [404, 404, 404, 404, 200]
+    assert "99" in json.loads(found[0][1])["error"]
+
+
+@pytest.mark.parametrize("count", [0, 33])
+def test_too_few_and_too_many_are_refused(client: TestClient, count: int) -> None:
+    answer = client.get("/api/together", params={"ask": ["catalog"] * count})
+    assert answer.status_code == 400 and str(count) in answer.json()["error"]
