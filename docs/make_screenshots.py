@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
+from make_tutorial import shrink
 from playwright.sync_api import Page, sync_playwright
 
 import endoscope
@@ -58,6 +59,7 @@ def _take(page: Page, address: str, file: Path) -> None:
     page.wait_for_function("!document.body.innerText.includes('Loading')")
     page.wait_for_timeout(STILL_MS)
     page.screenshot(path=file)
+    shrink(file)
     sys.stdout.write(f"{file.name}\n")
 
 

@@ -15,14 +15,14 @@ const tile = (sample: number | null, name: string) => tilesOf({ whole, samples, 
 test("tiles of the batch say how samples differ", () => {
   expect(tile(null, "mean")).toMatchObject({ value: 4, note: "± 3.5" });
   expect(tile(null, "abs max")).toMatchObject({ value: 9, note: "sample 1" });
-  expect(tile(null, "zeros")).toMatchObject({ value: 0.5, text: "50 %", note: "0 % … 100 %" });
+  expect(tile(null, "zeros")).toMatchObject({ value: 0.5, text: "50 %", note: "≤ 100 %" });
   expect(tile(null, "NaN")).toMatchObject({ value: 2, broken: true, note: "1 sample" });
   expect(tile(null, "infinite")).toBeUndefined();
 });
 
 test("tiles of a sample say where the batch is", () => {
   expect(tile(3, "mean")).toMatchObject({ value: 10, note: "z +1.7", hint: "batch: 4 ± 3.54" });
-  expect(tile(2, "zeros")).toMatchObject({ value: 1, note: "batch 50 %" });
+  expect(tile(2, "zeros")).toMatchObject({ value: 1, note: "all 50 %" });
   expect(tile(1, "NaN")).toMatchObject({ value: 2 });
   expect(tile(3, "NaN")).toBeUndefined();
 });

@@ -56,7 +56,8 @@ const FRAME = 54; // pixels of a card that are not the plot
 /** Few of them share the height of the window. */
 function roomFor(count: number): number {
   const rows = Math.ceil(count / (innerWidth > 1040 ? 3 : 2));
-  return Math.round(Math.min(Math.max((innerHeight - AROUND) / rows - FRAME, 200), 360));
+  const most = Math.max(360, innerHeight * 0.45);
+  return Math.round(Math.min(Math.max((innerHeight - AROUND) / rows - FRAME, 200), most));
 }
 
 function Groups({ names, frame }: { readonly names: readonly string[]; readonly frame: Frame }) {

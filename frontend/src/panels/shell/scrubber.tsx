@@ -92,6 +92,7 @@ export function Scrubber() {
       onKeyDown={keys}
     >
       <canvas ref={canvas} className="scrubber-canvas" aria-hidden="true" />
+      {picture.curves.length > 0 && <span className="scrubber-name" aria-hidden="true">{lossName(trial)}</span>}
       {share !== null && (
         <i className="scrubber-handle" style={{ left: `calc(${MARGIN}px + ${share} * (100% - ${2 * MARGIN}px))` }} />
       )}
