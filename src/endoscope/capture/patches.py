@@ -44,7 +44,6 @@ _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
 _lock = threading.RLock()
 _installed: list[Callable[[], None]] = []
 _traces = 0
-_leases = 0
 #: Thread -> its recorders, outermost first. Empty where the thread is traced, but not just now.
 _active: dict[int, list[Recorder]] = {}
 #: Thread and id of a model -> the `editing` block around its calls.
@@ -76,35 +75,6 @@ def deactivate(recorder: Recorder) -> None:
                     del _active[thread]
                 _traces -= 1
         _put_back_if_unused()
-
-
-class Lease:
-    """Keeps the patches in between two traces: putting them in and out makes Python forget how to call modules fast.
-
-    Not where code was compiled: the compiler would notice them.
-    """
-
-    def __init__(self) -> None:
-        self.held = False
-
-    def take(self) -> None:
-        """While something is being traced, and that may soon happen again."""
-        global _leases
-        if _something_was_compiled():
-            self.drop()
-        elif not self.held:
-            with _lock:
-                if _traces > 0:
-                    _leases += 1
-                    self.held = True
-
-    def drop(self) -> None:
-        global _leases
-        if self.held:
-            with _lock:
-                self.held = False
-                _leases -= 1
-                _put_back_if_unused()
 
 
 @contextlib.contextmanager
@@ -177,9 +147,9 @@ def block_around(model: torch.nn.Module) -> Any:
 
 
 def _put_back_if_unused() -> None:
-    if _traces == 0 and _eager:
-        _eager.pop().close()
-    if _traces == 0 and _leases == 0:
+    if _traces == 0:
+        if _eager:
+            _eager.pop().close()
         while _installed:
             _installed.pop()()
 
@@ -229,13 +199,6 @@ def _run_compiled_code_eagerly() -> None:
     stack = contextlib.ExitStack()
     stack.enter_context(torch.compiler.set_stance("force_eager"))
     _eager.append(stack)
-
-
-def _something_was_compiled() -> bool:
-    """Whether `torch.compile` was called; optimizers import the compiler even if nobody uses it."""
-    module = sys.modules.get("torch._dynamo.eval_frame")
-    backends = getattr(module, "cached_backends", {} if module is None else {0: module})
-    return any(backend is not None for backend in backends.values())
 
 
 #: What was put in the place of a name the last time, and of what: a recording installs the patches in every step.

@@ -6,9 +6,9 @@ RawCollector copies into an arena ─► the writer thread writes it ─► give
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 _ALIGNMENT = 64
 _SMALLEST_BLOCK = 2**20
@@ -19,26 +19,23 @@ class Arena:
     """Blocks of memory that are handed out piece by piece and taken back all at once."""
 
     def __init__(self) -> None:
-        self._blocks: list[Tensor] = []
+        self._blocks: list[np.ndarray[Any, Any]] = []
         self._used = 0  # bytes of the last block
 
-    def empty(self, shape: list[int], dtype: torch.dtype) -> Tensor:
-        """A tensor whose numbers are still to be written."""
-        size = dtype.itemsize
-        for length in shape:
-            size *= length
+    def piece(self, size: int) -> np.ndarray[Any, Any]:
+        """So many bytes, still to be written."""
         if not self._blocks or self._used + size > len(self._blocks[-1]):
             taken = sum(map(len, self._blocks))
-            self._blocks.append(torch.empty(max(size, taken, _SMALLEST_BLOCK), dtype=torch.uint8))
+            self._blocks.append(np.empty(max(size, taken, _SMALLEST_BLOCK), np.uint8))
             self._used = 0
         start = self._used
         self._used = -(-(start + size) // _ALIGNMENT) * _ALIGNMENT
-        return self._blocks[-1][start : start + size].view(dtype).view(shape)
+        return self._blocks[-1][start : start + size]
 
     def clear(self) -> None:
         """Nobody reads what was written: all of it is free, in one block the next time."""
         if len(self._blocks) > 1:
-            self._blocks = [torch.empty(sum(map(len, self._blocks)), dtype=torch.uint8)]
+            self._blocks = [np.empty(sum(map(len, self._blocks)), np.uint8)]
         self._used = 0
 
 

@@ -83,10 +83,19 @@ class RawCollector:
             tensor = tensor.to_dense()
         if batch_dim is not None and samples is not None:
             tensor = _chosen(tensor.movedim(batch_dim, 0), samples)
-        copy = self.arena.empty(list(tensor.shape), tensor.dtype)
-        copy.copy_(tensor)
-        self.found.append((row, as_numpy(copy), samples))
+        self.found.append((row, self._copied(tensor), samples))
         self.bytes += size
+
+    def _copied(self, tensor: Tensor) -> np.ndarray[Any, Any]:
+        """Outside torch; types that numpy lacks travel as whole numbers of their size."""
+        memory = self.arena.piece(tensor.numel() * tensor.element_size())
+        copy = torch.from_numpy(memory).view(tensor.dtype).view(tensor.shape)
+        copy.copy_(tensor)
+        if tensor.dtype is torch.bfloat16:
+            copy = copy.view(torch.uint16)
+        elif tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
+            copy = copy.view(torch.uint8)
+        return memory.view(copy.numpy().dtype).reshape(tuple(tensor.shape))
 
     def move(self, rows: Sequence[int]) -> None:
         """Row n of what was gathered so far is told again, once for each place of n in `rows`."""
@@ -112,12 +121,3 @@ def _chosen(tensor: Tensor, samples: list[int]) -> Tensor:
     if samples == list(range(first, first + count)):
         return tensor[first : first + count]
     return tensor.index_select(0, torch.tensor(samples, device=tensor.device))
-
-
-def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The same memory outside torch; types that numpy lacks travel as whole numbers of their size."""
-    if tensor.dtype is torch.bfloat16:
-        tensor = tensor.view(torch.uint16)
-    elif tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
-        tensor = tensor.view(torch.uint8)
-    return tensor.numpy()

@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.patches import Lease
 from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
@@ -77,8 +76,6 @@ class Run:
         self._selection = Selection(())
         self._spectra: Spectra | None = None
         self._scratch: dict[int, torch.Tensor] = {}
-        self._lease = Lease()
-        weakref.finalize(self, self._lease.drop)
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
@@ -180,7 +177,6 @@ class Run:
                 with self.shield("the last step"):
                     self._finish(self._open)
             self.closed = True
-        self._lease.drop()
         for watch in self._watches:
             watch.unhook()
         self._watches.clear()
@@ -230,7 +226,6 @@ class Run:
             return
         verdict = self._schedule.begin(step.number, step.type)
         if not verdict.capture:
-            self._lease.drop()
             return
         if not self._has_room(step):
             self._schedule.could_not_capture()
@@ -267,7 +262,6 @@ class Run:
         started, kept = time.perf_counter(), False
         try:
             if capture is not None:
-                self._lease.take()  # the next step may be captured, too
                 capture.end()
             decision = self._schedule.finish(
                 type=step.type,

@@ -52,6 +52,9 @@ PLACES = """
     endoscope.recording.losses:LossGradients.watch
     endoscope.recording.losses:LossGradients.watch_parameter
     endoscope.recording.measuring:measure
+    endoscope.recording.meter:Meter.flush
+    endoscope.recording.meter:Meter.gradient
+    endoscope.recording.meter:Meter.value
     endoscope.recording.measuring:RawCollector.add
     endoscope.recording.schedule:Schedule.begin
     endoscope.recording.schedule:Schedule.finish
