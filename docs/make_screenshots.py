@@ -3,6 +3,10 @@
     python docs/make_screenshots.py FOLDER RECORDING [RECORDING…]      needs playwright and Chromium
 
 A picture is called `recording-tab-width-scheme.png`. `--tabs`, `--widths` and `--schemes` take fewer of them.
+
+`docs/page/*.png` are two of them, of what `endoscope demo` records, with `--address` set to
+`trials=suspect,repaired&trial=suspect&type=long+sequences&step=207&pass=9` and, for the graph,
+`&node=answer.linear_2&of=gradient:final+loss`, for Compare `&node=answer&b.trial=repaired`.
 """
 
 from __future__ import annotations

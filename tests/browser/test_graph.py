@@ -46,7 +46,7 @@ def test_all_nodes_and_a_legend(graph: Locator) -> None:
 def test_walking_along_edges_by_arrow_keys(page: Page, graph: Locator) -> None:
     """From the loss upwards, every step leads to something that it was computed from."""
     select_node(page, "answer loss")
-    graph.get_by_role("application").focus()
+    expect(graph.get_by_role("application")).to_be_focused()  # searching hands it over
     for _ in range(4):
         sentence = graph.get_by_role("status").inner_text()
         above = re.search(r"Computed from ([^.]*)\.", sentence)

@@ -69,4 +69,5 @@ def test_metrics_and_a_new_trial_appear(training: Training, tmp_path: Path, serv
     other.close()
     page.get_by_role("button", name="trial fresh").click()
     expect(page.get_by_role("radio", name="Look at second")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("radio", name="Look at fresh")).to_be_checked()  # though another one is newer
     training.close()

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from endoscope.errors import LookupFailed
 from endoscope.query.recording import Recording
 from endoscope.server import routes_together
+from endoscope.server.library import Library
 from tests.query.small_recording import KEYS
 
 KEPT = {"node": KEYS[0].node, "role": KEYS[0].role, "pass": KEYS[0].pass_, "of": KEYS[0].of, "step": 0}
@@ -64,6 +66,30 @@ def test_one_that_fails_leaves_the_others_alone(client: TestClient) -> None:
     found = parts(client.get("/api/together", params={"ask": bad}))
     assert [part["status"] for part, _ in found] == [404, 404, 404, 404, 200]
     assert "99" in json.loads(found[0][1])["error"]
+
+
+def test_the_start_is_the_newest_trial_and_its_newest_step(client: TestClient) -> None:
+    found = {part["address"]: (part["status"], body) for part, body in parts(client.get("/api/start"))}
+    trials = client.get("/api/catalog").json()["trials"]
+    newest = max(trials, key=lambda trial: trial["created"])
+    here = f"trials/{newest['name']}"
+    described = client.get(f"/api/{here}").json()
+    graphs = [f"{here}/graphs/{hash_}" for hash_ in described["graphs"]]
+    step = f"{here}/steps/{newest['lastStep']}?type={described['types'][described['steps']['type'][-1]]}"
+    assert list(found) == ["catalog", here, f"{here}/tensors", f"{here}/modules", f"{here}/layout", *graphs, step]
+    for address, (status, body) in found.items():
+        assert (status, body) == (200, client.get(f"/api/{address}").content), address
+
+
+def test_the_start_of_trials_that_cannot_be_read_is_the_catalog(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(library: Library, name: str) -> Recording:
+        raise LookupFailed(f"{name} is damaged.")
+
+    monkeypatch.setattr(Library, "get", refuse)
+    ((part, body),) = parts(client.get("/api/start"))
+    assert part["address"] == "catalog" and not any(trial["readable"] for trial in json.loads(body)["trials"])
 
 
 @pytest.mark.parametrize("count", [0, 33])

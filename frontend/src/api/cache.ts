@@ -6,8 +6,9 @@
  * What is wanted at one moment flies together: one request, one answer, and those who watch are told in one go. What is
  * looked at goes before what might be looked at next; what nobody looks at any more is never sent.
  */
-import { askTogether, RequestFailed } from "./client";
+import { RequestFailed } from "./client";
 import { askAll, canTravel, type Outcome, type Request, type Together } from "./questions";
+import { askFirstTogether } from "./start";
 
 export type { Request } from "./questions";
 
@@ -58,7 +59,7 @@ export class Cache {
   #version = 0;
   readonly #together: Together;
 
-  constructor(together: Together = askTogether) {
+  constructor(together: Together = askFirstTogether) {
     this.#together = together;
   }
 
@@ -104,7 +105,7 @@ export class Cache {
   /** Have it loaded when there is nothing better to do. */
   prefetch(requests: readonly Request<unknown>[]): void {
     this.#eager = []; // those before were for another place
-    for (const request of requests) {
+    for (const request of new Map(requests.map((each) => [each.key, each])).values()) {
       const slot = this.#slots.get(request.key);
       if (slot && (slot.flight || slot.entry.pending || slot.entry.value !== null || slot.entry.problem)) continue;
       this.#slotOf(request).isEager = true;
@@ -243,6 +244,7 @@ export class Cache {
     this.#land(flight);
     slots.forEach((slot, i) => this.#take(slot, found[i], looked[i]));
     this.#version++;
+    if (found.some((each) => each instanceof RequestFailed && each.status === 0)) this.#eager = []; // nobody answers
     for (const key of flight.keys) this.#tell(key);
     slots.forEach((slot, i) => {
       if (!slot.stale || !slot.request || slot.entry.problem) return;

@@ -76,21 +76,22 @@ export type BodyOrFailure = Body | RequestFailed;
 export async function askTogether(urls: readonly string[], signal?: AbortSignal): Promise<BodyOrFailure[]> {
   const asked = urls.map((url) => `ask=${encodeURIComponent(url.slice(HERE.length))}`);
   const answer = await ask(`${HERE}together?${asked.join("&")}`, { signal });
-  return apart(await answer.arrayBuffer());
+  return apart(await answer.arrayBuffer()).map(([, body]) => body);
 }
 
-/** Bodies begin at multiples of eight bytes. */
-export function apart(whole: ArrayBuffer): BodyOrFailure[] {
+/** Bodies in the order in which they were asked for, each with its address. They begin at multiples of eight bytes. */
+export function apart(whole: ArrayBuffer): [string, BodyOrFailure][] {
   const headBytes = new DataView(whole).getUint32(0, true);
   const text = new TextDecoder();
   const parts = JSON.parse(text.decode(new Uint8Array(whole, 4, headBytes))) as readonly Part[];
   let at = 4 + headBytes;
-  return parts.map(({ status, bytes, headers }) => {
+  return parts.map(({ address: asked, status, bytes, headers }): [string, BodyOrFailure] => {
     const data = new Uint8Array(whole, at, bytes);
     at += Math.ceil(bytes / 8) * 8;
-    if (status < 400) return { data, header: (name) => headers[name.toLowerCase()] ?? null };
+    const name = decodeURIComponent(asked);
+    if (status < 400) return [name, { data, header: (word) => headers[word.toLowerCase()] ?? null }];
     const said = JSON.parse(text.decode(data)) as Failure;
-    return new RequestFailed(said.error, status, said.kind);
+    return [name, new RequestFailed(said.error, status, said.kind)];
   });
 }
 

@@ -1,8 +1,9 @@
 /** Every question the page asks, each with the key under which its answer is kept. */
 import type { Request } from "./cache";
 import {
-  address, askBody, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats,
+  address, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats,
 } from "./client";
+import { askFirst } from "./start";
 import {
   heatTable, histogramTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
   type HeatTable, type HistogramTable, type MetricTable, type SampleTable, type SeriesTable, type StepSampleTable,
@@ -28,7 +29,7 @@ export interface TensorKey {
  *     fixed <trial> …     never changes
  */
 function asking<T>(key: string, url: string, read: (body: Body) => Answer<T>): Request<T> {
-  return { key, url, read, load: async (signal) => read(await askBody(url, signal)) };
+  return { key, url, read, load: async (signal) => read(await askFirst(url, signal)) };
 }
 
 /** Takes its time, or is large: whoever waits for something else must not wait for it, too. */

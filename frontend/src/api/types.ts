@@ -53,6 +53,8 @@ export const UNIT_STATISTICS = [
 
 /** One of several answers that travel together. */
 export interface Part {
+  /** What was asked, without /api/ */
+  readonly address: string;
   readonly status: number;
   /** Without those that fill it up to a multiple of eight */
   readonly bytes: number;

@@ -130,14 +130,16 @@ export const useMetrics = (trial: string | null, names: readonly string[] | null
 export const useMetricsOf = (trials: readonly string[], names: readonly string[] | null = null) =>
   useAll(names?.length === 0 ? [] : trials.map((trial) => askMetrics(trial, names)));
 
-/** The same tensor in several trials; one that a trial does not have is null. */
+/** The same tensor in several trials; one that a trial does not have is null. `others`: what to ask of another one. */
 export const useSeriesOf = (
   keys: readonly TensorKey[], statistics: readonly string[], options: SeriesOptions = {},
+  others: (key: TensorKey, sample: number | null) => readonly string[] = () => statistics,
 ) => {
   const asked = statistics.length ? keys : [];
-  const ask = (of: TensorKey): Request<SeriesTable> => askSeries(of, statistics, options);
-  useAhead(asked.map((key) => ({ trial: key.trial, key, step: null, type: null, ask: (of) => of && ask(of) })));
-  return useAll(asked.map(ask));
+  const ask: Question["ask"] = (of, _step, _type, sample) =>
+    of && askSeries(of, others(of, sample), sample === null ? {} : { sample });
+  useAhead(asked.map((key) => ({ trial: key.trial, key, step: null, type: null, ask })));
+  return useAll(asked.map((key) => askSeries(key, statistics, options)));
 };
 
 export const useTrialsOf = (names: readonly string[]) => useAll(names.map(askTrial));
@@ -185,7 +187,7 @@ const NO_QUESTIONS: readonly Question[] = [];
 
 function useAsked<T>(question: Question | null): Loaded<T> {
   useAhead(question ? [question] : NO_QUESTIONS);
-  return useLoaded((question?.ask(question.key, question.step, question.type) ?? null) as Request<T> | null);
+  return useLoaded((question?.ask(question.key, question.step, question.type, null) ?? null) as Request<T> | null);
 }
 
 /** The last one there was, while the next is on its way. */

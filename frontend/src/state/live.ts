@@ -33,6 +33,7 @@ function watch(call: () => void): () => void {
   return () => watchers.delete(call);
 }
 
+export const isReachable = (): boolean => connection.reachable;
 export const useConnection = (): Connection => useSyncExternalStore(watch, () => connection);
 
 /** Asks again for all that has grown; not more often than once a second, as that may be much. */
@@ -47,13 +48,16 @@ function refresh(trial: string): void {
   waiting.set(trial, setTimeout(run, AT_MOST_EVERY_MS / 4));
 }
 
-/** Who looks at the newest step because nobody chose one stays there when a newer one comes. */
+/** Who looks at the newest step of the newest trial because nobody chose stays there when there is a newer one. */
 function stayHere(): void {
   const state = getState();
-  const { look, follow } = state.page;
-  const { step } = shownNow("a");
-  if (follow || look.step !== null || step === null) return;
-  adjust({ ...state, page: { ...state.page, look: { ...look, step } }, recent: [...state.recent, "step"] });
+  const { look, follow, trials } = state.page;
+  const { trial, step } = shownNow("a");
+  if (follow || trial === null || step === null) return;
+  const isNewestTrial = trials.length === 0 && look.trial === null;
+  if (look.step !== null && !isNewestTrial) return;
+  const page = { ...state.page, look: { ...look, step: look.step ?? step }, trials: isNewestTrial ? [trial] : trials };
+  adjust({ ...state, page, recent: look.step === null ? [...state.recent, "step"] : state.recent });
 }
 
 /** To be called once. */
@@ -68,6 +72,7 @@ export function goLive(): () => void {
       tell({ reachable: true, heard: Date.now() });
     },
     catalog() {
+      stayHere();
       cache.invalidate((key) => key === askCatalog.key);
       tell({ reachable: true, heard: Date.now() });
     },
@@ -77,7 +82,9 @@ export function goLive(): () => void {
       tell({ reachable: true, heard: Date.now() });
     },
     reachable(is) {
+      if (!is) cache.prefetch([]); // nobody would answer
       if (is && !connection.reachable) {
+        stayHere();
         sizes.clear();
         cache.retry();
         cache.invalidate((key) => key === askCatalog.key || key.startsWith("grows "));

@@ -11,6 +11,7 @@ import { askStep, askTrial, type TensorKey } from "../api/requests";
 import type { StepTable } from "../api/tables";
 import type { Trial } from "../api/types";
 import type { Union } from "../model/union";
+import { isReachable } from "./live";
 import type { Look, Shown } from "./look";
 import { cache } from "./resource";
 import { shownIf, shownNow, worldNow } from "./shown";
@@ -25,7 +26,9 @@ export interface Question {
   readonly type: string | null;
   /** What the tensor must have for the question to make sense. */
   readonly needs?: "samples" | "units" | "raw";
-  readonly ask: (key: TensorKey | null, step: number | null, type: string | null) => Request<unknown> | null;
+  readonly ask: (
+    key: TensorKey | null, step: number | null, type: string | null, sample: number | null,
+  ) => Request<unknown> | null;
 }
 
 const WAIT_MS = 60; // a drag passes many steps; only where it rests is worth it
@@ -78,7 +81,7 @@ function run(): void {
   const looks = nearLooks(now);
   const requests: Request<unknown>[] = [];
   const go = (): void => {
-    if (shownNow("a") !== now) return; // the user has moved on, and another run is about to begin
+    if (shownNow("a") !== now || !isReachable()) return; // the user has moved on, and another run is about to begin
     const next = looks.shift();
     if (!next) return cache.prefetch(requests);
     const then = shownIf(next);
@@ -151,5 +154,5 @@ function moved({ trial, key, step, type, needs, ask }: Question, now: Shown, the
   const { node, of, role, pass } = then;
   const next = key && { trial, node: node as string, of: of as string, role, pass };
   if (step !== null && step !== now.step) return null;
-  return ask(next, step === null ? null : then.step, type === now.type ? then.type : type);
+  return ask(next, step === null ? null : then.step, type === now.type ? then.type : type, then.sample);
 }

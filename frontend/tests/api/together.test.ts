@@ -45,9 +45,10 @@ test("one that fails leaves the others alone", async () => {
 
 test("what is fetched ahead is given up for what is looked at, and can be asked for again", async () => {
   const { cache, flights, request } = setUp();
-  cache.prefetch([request("ahead 1"), request("ahead 2")]);
+  cache.prefetch([request("ahead 1"), request("ahead 2"), request("ahead 1")]); // several panels ask for the same
   await tick();
-  expect([flights.length, cache.isIdle]).toEqual([1, true]);
+  expect(flights.map(({ urls }) => urls)).toEqual([["ahead 1", "ahead 2"]]);
+  expect(cache.isIdle).toBe(true);
   for (const key of ["now 1", "now 2"]) cache.want(request(key));
   await tick();
   expect(flights.map(({ signal }) => signal.aborted)).toEqual([true, false]);
@@ -77,19 +78,20 @@ test("what is fetched ahead and then looked at is waited for, not asked for twic
 test("answers are taken apart where the head says", () => {
   const head = new TextEncoder().encode(
     JSON.stringify([
-      { status: 200, bytes: 3, headers: { "x-shape": "[3]" } },
-      { status: 404, bytes: 26, headers: {} },
-      { status: 200, bytes: 8, headers: {} },
-    ]).padEnd(156),
+      { address: "a", status: 200, bytes: 3, headers: { "x-shape": "[3]" } },
+      { address: "b", status: 404, bytes: 26, headers: {} },
+      { address: "c%20d", status: 200, bytes: 8, headers: {} },
+    ]).padEnd(196),
   );
   const whole = new Uint8Array(4 + head.length + 8 + 32 + 8);
   new DataView(whole.buffer).setUint32(0, head.length, true);
   whole.set(head, 4);
-  whole.set([1, 2, 3], 160);
-  whole.set(new TextEncoder().encode('{"error":"no","kind":"No"}'), 168);
-  whole.fill(7, 200);
-  const [first, second, third] = apart(whole.buffer);
+  whole.set([1, 2, 3], 200);
+  whole.set(new TextEncoder().encode('{"error":"no","kind":"No"}'), 208);
+  whole.fill(7, 240);
+  const [[, first], [, second], [name, third]] = apart(whole.buffer);
+  expect(name).toBe("c d");
   if (first instanceof RequestFailed || third instanceof RequestFailed) throw new Error("they did not fail");
-  expect([[...first.data], first.header("X-Shape"), third.data.byteOffset]).toEqual([[1, 2, 3], "[3]", 200]);
+  expect([[...first.data], first.header("X-Shape"), third.data.byteOffset]).toEqual([[1, 2, 3], "[3]", 240]);
   expect(second).toMatchObject({ message: "no", status: 404, kind: "No" });
 });

@@ -1,4 +1,4 @@
-"""Several questions in one address: what a click asks for costs one request, and arrives together.
+"""Several questions in one address: what a click asks for, or the page begins with, is one request and one answer.
 
 length of the head (4 bytes, little-endian) ─ head (JSON, list of `Part`) ─ answers, in the order of the questions
 
@@ -7,18 +7,22 @@ The head and every answer are filled up to a multiple of eight bytes, so that co
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
 from endoscope.errors import BadArgument, EndoscopeError, LookupFailed
-from endoscope.server import routes_layout, routes_tables, routes_trials, wire
+from endoscope.query.recording import Recording
+from endoscope.server import asked, routes_layout, routes_tables, routes_trials, wire
 from endoscope.server.answers import InPieces, as_json, to_json
+from endoscope.server.library import Library
 
 _MOST = 32  # questions
+_MOST_GRAPHS = 16  # as many as the page puts together
 _TOLD = ("content-type", "x-shape", "x-samples", "x-dtype")
 _KIND = "application/octet-stream"
 _SMALL = 1 << 20  # bytes; more is sent piece by piece
@@ -28,8 +32,36 @@ def together(request: Request) -> Response:
     addresses = request.query_params.getlist("ask")
     if not 0 < len(addresses) <= _MOST:
         raise BadArgument(f"{len(addresses)} questions: there must be ask=… at least once, and at most {_MOST} times.")
+    return _all(request, addresses)
+
+
+def start(request: Request) -> Response:
+    """What the page begins with if nobody has chosen anything: asked for while its code is still on its way."""
+    return _all(request, ["catalog", *_first(asked.library_of(request))])
+
+
+def _first(library: Library) -> list[str]:
+    """The newest trial that has steps, its newest step, and the graphs of all of its steps."""
+    readable: list[tuple[str, Recording]] = []
+    for name in library.names:
+        with contextlib.suppress(EndoscopeError):
+            readable.append((name, library.get(name)))
+    if not readable:
+        return []
+    name, recording = max(readable, key=lambda found: (len(found[1].steps) > 0, found[1].created))
+    here, steps = f"trials/{quote(name, safe='')}", recording.steps
+    newest = [f"{here}/steps/{steps[-1].number}?type={quote(steps[-1].type, safe='')}"] if steps else []
+    hashes = list(dict.fromkeys(step.graph for step in steps if step.graph))[-_MOST_GRAPHS:]
+    return [
+        here,
+        *(f"{here}/{word}" for word in ("tensors", "modules", "layout", *(f"graphs/{h}" for h in hashes))),
+        *newest,
+    ]
+
+
+def _all(request: Request, addresses: list[str]) -> Response:
     answers = [_answer(request, address) for address in addresses]
-    head = to_json([_part(answer) for answer in answers]).encode()
+    head = to_json([_part(*found) for found in zip(addresses, answers, strict=True)]).encode()
     head += b" " * (-(4 + len(head)) % 8)
     pieces = _pieces(head, answers)
     if sum(_size(answer) for answer in answers) <= _SMALL:
@@ -40,7 +72,7 @@ def together(request: Request) -> Response:
 def _answer(request: Request, address: str) -> Response:
     """What the address alone would be answered with."""
     path, _, query = address.partition("?")
-    here = request.scope["path"].removesuffix("together")
+    here = request.scope["path"].rpartition("/")[0] + "/"
     scope = {**request.scope, "path": here + unquote(path), "query_string": query.encode()}
     try:
         for route in _ROUTES:
@@ -54,9 +86,9 @@ def _answer(request: Request, address: str) -> Response:
         return as_json(wire.Failure(error=str(error), kind=type(error).__name__), error.http_status)
 
 
-def _part(answer: Response) -> wire.Part:
+def _part(address: str, answer: Response) -> wire.Part:
     told = {name: answer.headers[name] for name in _TOLD if name in answer.headers}
-    return wire.Part(status=answer.status_code, bytes=_size(answer), headers=told)
+    return wire.Part(address=address, status=answer.status_code, bytes=_size(answer), headers=told)
 
 
 def _size(answer: Response) -> int:
@@ -71,4 +103,4 @@ def _pieces(head: bytes, answers: list[Response]) -> Iterator[bytes]:
 
 
 _ROUTES: list[Route] = [*routes_trials.ROUTES, *routes_tables.ROUTES, *routes_layout.ROUTES]
-ROUTES = [Route("/api/together", together)]
+ROUTES = [Route("/api/together", together), Route("/api/start", start)]

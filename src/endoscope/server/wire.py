@@ -16,6 +16,7 @@ SELECTION_VERSION = 1
 class Part(TypedDict):
     """One of several answers that travel together."""
 
+    address: str  # what was asked, without /api/
     status: int
     bytes: int  # without those that fill it up to a multiple of eight
     headers: dict[str, str]  # names in small letters

@@ -50,6 +50,10 @@ export function MetricsPanel() {
   );
 }
 
+/** Two and four look best in two columns. */
+const gridOf = (count: number): string =>
+  count > FEW ? "metric-grid" : count === 2 || count === 4 ? "metric-grid pairs" : "metric-grid few";
+
 const AROUND = 190; // pixels of the window that bars and margins take
 const FRAME = 54; // pixels of a card that are not the plot
 
@@ -66,7 +70,7 @@ function Groups({ names, frame }: { readonly names: readonly string[]; readonly 
   return groups.map((title) => (
     <div key={title}>
       {title && <h2 className="metric-heading">{title}</h2>}
-      <div className={names.length > FEW ? "metric-grid" : "metric-grid few"}>
+      <div className={gridOf(names.length)}>
         {names.filter((name) => group(name) === title).map((name) => (
           <MetricCard key={name} name={name} frame={frame} />
         ))}

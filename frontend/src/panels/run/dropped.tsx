@@ -56,9 +56,10 @@ function StepCounts({ one: { trial } }: { readonly one: ColoredTrial }) {
       )}
       {report === null && (
         <p className="run-sentence">
+          How many steps were passed over{" "}
           {trial.live
-            ? "How many steps were passed over is known when the trial has ended."
-            : "How many steps were passed over is not known: the trial did not end properly."}
+            ? "is known when the trial has ended."
+            : trial.closed ? "was not written down." : "is lost: the trial was interrupted."}
         </p>
       )}
       {report?.budget && report.budget.refused > 0 && (

@@ -23,17 +23,28 @@ interface Props {
   readonly tensor: TensorKey;
   /** A single number has itself and no other statistic. */
   readonly isScalar: boolean;
+  /** The same of another tensor, as far as that is known. */
+  readonly isScalarToo: (key: TensorKey, sample: number | null) => boolean;
   readonly axis: AxisKind;
 }
 
-const ONE = ["mean"];
+const ONE: readonly string[] = ["mean"];
 
-export function OverTime({ pane, shown, tensor, isScalar, axis }: Props) {
+const namesOf = (isScalar: boolean, sample: number | null): readonly string[] =>
+  isScalar ? ONE : sample === null ? WHOLE_STATISTICS : SAMPLE_STATISTICS;
+
+/** What was chosen, as far as there is such a statistic. */
+const statisticOf = (wanted: string, names: readonly string[]): string =>
+  names.includes(wanted) ? wanted : names === ONE ? "mean" : "std";
+
+export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, axis }: Props) {
   const series = usePart((page) => page.series);
   const type = usePart((page) => (pane === "b" && "type" in page.other ? page.other.type : page.look.type) ?? null);
-  const names: readonly string[] = isScalar ? ONE : shown.sample === null ? WHOLE_STATISTICS : SAMPLE_STATISTICS;
-  const statistic = names.includes(series.statistic) ? series.statistic : isScalar ? "mean" : "std";
-  const { curves, steps, missing } = useCurves(tensor, statistic, type, shown.sample);
+  const names = namesOf(isScalar, shown.sample);
+  const statistic = statisticOf(series.statistic, names);
+  const others = (key: TensorKey, sample: number | null): readonly string[] =>
+    statisticsFor(statisticOf(series.statistic, namesOf(isScalarToo(key, sample), sample)));
+  const { curves, steps, missing } = useCurves(tensor, statistic, type, shown.sample, others);
   const histograms = useTimeHistograms(series.histogram && !isScalar ? tensor : null, type);
   const [zoom, setZoom] = useState<Range | null>(null);
   const range = useMemo(() => zoom ?? wholeRange(curves, histograms), [zoom, curves, histograms]);
@@ -76,7 +87,8 @@ export function OverTime({ pane, shown, tensor, isScalar, axis }: Props) {
 /** Shows nothing: has what will be drawn asked for while it is not yet known what kind of tensor it is. */
 export function OverTimeAhead({ tensor }: { readonly tensor: TensorKey }) {
   const series = usePart((page) => page.series);
-  useSeriesOf(useMemo(() => [tensor], [tensor]), statisticsFor(series.statistic));
+  useSeriesOf([tensor], statisticsFor(series.statistic));
+  useSeriesOf([tensor], ONE);
   useHistograms(series.histogram ? tensor : null);
   return null;
 }
@@ -132,14 +144,17 @@ function Key({ curves }: { readonly curves: readonly Curve[] }) {
 
 const NO_STEPS = new Float64Array();
 
-function useCurves(tensor: TensorKey, statistic: string, type: string | null, sample: number | null) {
+function useCurves(
+  tensor: TensorKey, statistic: string, type: string | null, sample: number | null,
+  others: (key: TensorKey, sample: number | null) => readonly string[],
+) {
   const onPage = useTrials();
   const trials = useMemo(
     () => (onPage.includes(tensor.trial) ? onPage : [...onPage, tensor.trial]),
     [onPage, tensor.trial],
   );
   const keys = trials.map((trial) => ({ ...tensor, trial }));
-  const loaded = useSeriesOf(keys, statisticsFor(statistic), sample === null ? {} : { sample });
+  const loaded = useSeriesOf(keys, statisticsFor(statistic), sample === null ? {} : { sample }, others);
   const { values, pending } = loaded;
   // While some are on their way, those of before stay; a trial that has no such tensor never comes.
   const fresh = useMemo(() => ({ values, trials, statistic }), [values, trials, statistic]);

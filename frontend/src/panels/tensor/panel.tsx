@@ -6,7 +6,7 @@ import { useMemo, useState } from "react";
 import { SAMPLE_STATISTICS } from "../../api/types";
 import type { AxisKind } from "../../draw/histogram_axis";
 import { histogramOf } from "../../model/histogram";
-import { useCatalog, useGaps, useTrial, type Floats, type SampleTable } from "../../state/data";
+import { useCatalog, useGaps, type Floats, type SampleTable } from "../../state/data";
 import { useChoices, usePart, type Look, type Pane, type Shown } from "../../state/page";
 import { Section } from "../../ui/parts";
 import { Distribution } from "./distribution";
@@ -18,7 +18,9 @@ import { SampleAgainstBatch } from "./sample";
 import { cosinesOf, quantileText, sampleRows, tilesOf } from "./summary";
 import "./tensor.css";
 import { Tiles } from "./tiles";
-import { isScalar, recordedIn, useTensorView, useTogether, type TensorFacts, type TensorView } from "./use_tensor";
+import {
+  isScalar, isScalarIn, recordedIn, useKeepsRaw, useTensorView, useTogether, type TensorFacts, type TensorView,
+} from "./use_tensor";
 import { ValuesSection } from "./values_section";
 import { Why, Words } from "./words";
 
@@ -58,7 +60,14 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
       {facts && key && facts.number("count") !== 0 && (
         <>
           <Numbers view={view} facts={facts} axis={axis} onAxis={setAxis} />
-          <OverTime pane={pane} shown={shown} tensor={key} isScalar={isScalar(facts, shown.sample)} axis={axis} />
+          <OverTime
+            pane={pane}
+            shown={shown}
+            tensor={key}
+            isScalar={isScalar(facts, shown.sample)}
+            isScalarToo={(other, sample) => isScalarIn(step.value, other, sample)}
+            axis={axis}
+          />
           {facts.number("count") !== 1 && <ValuesOf pane={pane} view={view} facts={facts} />}
         </>
       )}
@@ -182,7 +191,7 @@ function ValuesOf({ pane, view, facts }: ValuesOfProps) {
   const pending = step.pending || raw.pending || units.pending;
   const about = step.value?.facts ?? null;
   const whole = useTogether({ facts, shown: view.shown, raw: raw.value, units: units.value, about }, !pending);
-  const stepHasRaw = useHasRaw(whole.shown);
+  const stepHasRaw = useKeepsRaw(whole.shown);
   const gap = useGap(whole.facts.raw ? null : whole.shown);
   const { sample, step: number } = whole.shown;
   const rawSamples = whole.about?.rawSamples ?? [];
@@ -205,11 +214,6 @@ function ValuesOf({ pane, view, facts }: ValuesOfProps) {
       whyNoUnits={whyNoUnits(hasSamples)}
     />
   );
-}
-
-function useHasRaw({ trial, ordinal }: Shown): boolean {
-  const steps = useTrial(trial).value?.steps;
-  return steps?.raw[steps.ordinal.indexOf(ordinal ?? -1)] ?? false;
 }
 
 /** What the recording says about raw values that it left out. */

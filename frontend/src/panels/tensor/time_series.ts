@@ -35,13 +35,8 @@ function bandOf(table: SeriesTable, rows: readonly number[]): { low: Float64Arra
 }
 
 /** What has to be asked for to draw a statistic. */
-export function statisticsFor(statistic: string): readonly string[] {
-  if (statistic === "q50") return ["q50", "q25", "q75"];
-  // The usual one of single numbers and that of all others: so it can be asked for before it is known which it is.
-  return USUAL.includes(statistic) ? USUAL : [statistic];
-}
-
-const USUAL: readonly string[] = ["mean", "std"];
+export const statisticsFor = (statistic: string): readonly string[] =>
+  statistic === "q50" ? ["q50", "q25", "q75"] : [statistic];
 
 const rowsWhere = (types: readonly string[], type: string): number[] =>
   types.flatMap((name, row) => (name === type ? [row] : []));

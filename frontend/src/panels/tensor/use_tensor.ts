@@ -3,7 +3,7 @@ import { useMemo, useRef } from "react";
 import type { Histogram } from "../../model/histogram";
 import { isGradient } from "./reasons";
 import {
-  useSamples, useStep, useTensor, useUnits, type Floats, type Loaded, type SampleTable, type StepTable,
+  useSamples, useStep, useTensor, useTrial, useUnits, type Floats, type Loaded, type SampleTable, type StepTable,
   type TensorKey, type UnitTable,
 } from "../../state/data";
 import { useShown, type Pane, type Shown } from "../../state/page";
@@ -46,8 +46,15 @@ export function useTensorView(pane: Pane): TensorView {
   const hasSamples = facts !== null && facts.batchDim >= 0;
   const samples = useSamples(hasSamples ? key : null, step, type);
   const units = useUnits(hasSamples && facts.shape.length > 1 ? key : null, step, type);
-  const raw = useTensor(facts?.raw ? key : null, step, null, type);
+  const isKept = useKeepsRaw(shown);
+  const raw = useTensor(facts?.raw && (isKept || !table.pending) ? key : null, step, null, type);
   return { shown, key, step: table, facts, samples, units, raw };
+}
+
+/** Whether any raw values were kept at the shown step. */
+export function useKeepsRaw({ trial, ordinal }: Shown): boolean {
+  const steps = useTrial(trial).value?.steps;
+  return steps?.raw[steps.ordinal.indexOf(ordinal ?? -1)] ?? false;
 }
 
 function factsOf(table: StepTable | null, key: TensorKey | null): TensorFacts | null {
@@ -70,6 +77,12 @@ function factsOf(table: StepTable | null, key: TensorKey | null): TensorFacts | 
 export function isScalar({ shape, batchDim, number }: TensorFacts, sample: number | null): boolean {
   const count = number("count");
   return count === 1 || (sample !== null && batchDim >= 0 && count === shape[batchDim]);
+}
+
+/** The same of another tensor of the step; one that it does not have is none. */
+export function isScalarIn(table: StepTable | null, key: TensorKey, sample: number | null): boolean {
+  const facts = factsOf(table, key);
+  return facts !== null && isScalar(facts, sample);
 }
 
 /** What was recorded of a node in a step, and of anything, for sentences about what was not. */

@@ -1,0 +1,39 @@
+/**
+ * What the page begins with, asked for by the document itself while this code was still on its way. Whoever asks for
+ * one of the addresses in it while the page begins is answered from there, once.
+ */
+import { address, apart, askBody, askTogether, RequestFailed, type Body, type BodyOrFailure } from "./client";
+
+const HERE = address("");
+let given: Promise<Map<string, BodyOrFailure>> | null = null;
+
+export function beginStart(): void {
+  given = askBody(address("start")).then(({ data }) => new Map(apart(data.buffer)), () => new Map());
+}
+
+/** From now on the server is asked: what was given is no longer new. */
+export function endStart(): void {
+  given = null;
+}
+
+async function takeGiven(url: string): Promise<BodyOrFailure | null> {
+  const all = await given;
+  const name = decodeURIComponent(url.slice(HERE.length));
+  const found = all?.get(name) ?? null;
+  all?.delete(name);
+  return found;
+}
+
+export async function askFirst(url: string, signal?: AbortSignal): Promise<Body> {
+  const found = given && (await takeGiven(url));
+  if (found instanceof RequestFailed) throw found;
+  return found ?? askBody(url, signal);
+}
+
+export async function askFirstTogether(urls: readonly string[], signal?: AbortSignal): Promise<BodyOrFailure[]> {
+  if (!given) return askTogether(urls, signal);
+  const found = await Promise.all(urls.map(takeGiven));
+  const left = urls.filter((_, i) => !found[i]);
+  const rest = left.length === 0 ? [] : await askTogether(left, signal);
+  return found.map((body) => body ?? (rest.shift() as BodyOrFailure));
+}
