@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,25 +171,15 @@ def p95(values: list[float]) -> float:
 
 def rows(results: dict[str, Found], moved: dict[str, list[float]]) -> list[list[str]]:
     names = list(results)
-    table = [["what", *names, "limit", ""]]
+    table = [["what", *(names or [""]), "limit", ""]]
 
     def add(what: str, values: list[float], unit: str, limit: float | None, digits: int = 0) -> None:
         shown = [f"{value:,.{digits}f} {unit}" if value == value else "–" for value in values]
         missed = limit is not None and any(value > limit for value in values)
         table.append([what, *shown, f"{limit:g} {unit}" if limit is not None else "", "MISSED" if missed else ""])
 
-    def each(measure: Any) -> list[float]:
-        return [measure(results[name]) for name in names]
-
-    add("server answers after", each(lambda found: statistics.median(found.answers)), "s", None, 2)
-    add("page usable after", each(lambda found: statistics.median(found.starts)), "s", USABLE_SECS, 2)
-    add("click to last pixel, median", each(lambda found: statistics.median(found.all_clicks)), "ms", CLICK_MS)
-    add("click to last pixel, p95", each(lambda found: p95(found.all_clicks)), "ms", CLICK_P95_MS)
-    for action in ACTIONS:
-        several = [results[name].clicks.get(action, []) for name in names]
-        add(f"  {action}, median", [statistics.median(s) if s else float("nan") for s in several], "ms", None)
-        add(f"  {action}, p95", [p95(s) if s else float("nan") for s in several], "ms", None)
-    add("server memory, most", each(lambda found: found.memory_mb), "MB", MEMORY_MB)
+    if names:
+        _add_recordings(add, results)
     for what, taken in moved.items():
         for word, value in {"median": statistics.median(taken), "p95": p95(taken)}.items():
             missed = "MISSED" if word == "median" and value > FRAME_MS else ""
@@ -197,6 +187,21 @@ def rows(results: dict[str, Found], moved: dict[str, list[float]]) -> list[list[
             limit = f"{FRAME_MS:g} ms" if word == "median" else ""
             table.append([f"{what} of {MANY_NODES}, frame {word}", f"{value:.1f} ms", *others, limit, missed])
     return table
+
+
+def _add_recordings(add: Callable[..., None], results: dict[str, Found]) -> None:
+    def each(measure: Any) -> list[float]:
+        return [measure(found) for found in results.values()]
+
+    add("server answers after", each(lambda found: statistics.median(found.answers)), "s", None, 2)
+    add("page usable after", each(lambda found: statistics.median(found.starts)), "s", USABLE_SECS, 2)
+    add("click to last pixel, median", each(lambda found: statistics.median(found.all_clicks)), "ms", CLICK_MS)
+    add("click to last pixel, p95", each(lambda found: p95(found.all_clicks)), "ms", CLICK_P95_MS)
+    for action in ACTIONS:
+        several = [found.clicks.get(action, []) for found in results.values()]
+        add(f"  {action}, median", [statistics.median(s) if s else float("nan") for s in several], "ms", None)
+        add(f"  {action}, p95", [p95(s) if s else float("nan") for s in several], "ms", None)
+    add("server memory, most", each(lambda found: found.memory_mb), "MB", MEMORY_MB)
 
 
 def main() -> int:
