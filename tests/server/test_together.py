@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
-import httpx
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -20,7 +20,7 @@ from tests.query.small_recording import KEYS
 KEPT = {"node": KEYS[0].node, "role": KEYS[0].role, "pass": KEYS[0].pass_, "of": KEYS[0].of, "step": 0}
 
 
-def parts(answer: httpx.Response) -> list[tuple[dict[str, object], bytes]]:
+def parts(answer: Any) -> list[tuple[dict[str, object], bytes]]:
     assert answer.status_code == 200, answer.text
     length = int.from_bytes(answer.content[:4], "little")
     at = 4 + length
