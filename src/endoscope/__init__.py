@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from endoscope.capture import edits
     from endoscope.capture.editing import editing
     from endoscope.capture.trace import trace, tracing
+    from endoscope.findings.diagnose import diagnose
     from endoscope.query.open import open
     from endoscope.recording import policies
     from endoscope.recording.run import Run
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Run", "__version__", "compare", "editing", "edits", "errors", "open", "policies", "rerun", "show", "trace",
-    "tracing", "validate",
+    "Run", "__version__", "compare", "diagnose", "editing", "edits", "errors", "open", "policies", "rerun", "show",
+    "trace", "tracing", "validate",
 ]  # fmt: skip
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
@@ -33,6 +34,7 @@ __all__ = [
 _TARGETS = {
     "Run": "endoscope.recording.run:Run",
     "compare": "endoscope.replay.divergence:compare",
+    "diagnose": "endoscope.findings.diagnose:diagnose",
     "editing": "endoscope.capture.editing:editing",
     "edits": "endoscope.capture.edits",
     "errors": "endoscope.errors",

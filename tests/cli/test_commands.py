@@ -39,7 +39,7 @@ def test_a_misspelt_command_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> N
 def test_an_unknown_command_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("xyzzy") == 2
     shown = capsys.readouterr().err
-    assert "there is no command 'xyzzy'. The commands are: demo" in shown
+    assert "there is no command 'xyzzy'. The commands are: check" in shown
     assert "Did you mean" not in shown
 
 

@@ -17,6 +17,7 @@ from endoscope.capture.result import Trace
 from endoscope.capture.structure import TraceGraph
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import Table
+from endoscope.findings.finding import Finding
 from endoscope.query.catalog import Recordings
 from endoscope.query.recording import Gap, Note, Recording
 from endoscope.query.series import Series
@@ -36,7 +37,7 @@ PAGES = {
     TraceGraph: "graph", GraphEdge: "graph",
     Report: "validate", Failure: "validate", Edit: "edits", Comparison: "edits", Apart: "edits",
     Recording: "reading", Recordings: "reading", Step: "reading", Series: "reading", Answer: "reading",
-    Note: "reading", Gap: "reading", Histogram: "reading",
+    Note: "reading", Gap: "reading", Histogram: "reading", Finding: "findings",
 }  # fmt: skip
 
 # Without an underscore, because other layers of ours use them; not meant for users.

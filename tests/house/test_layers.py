@@ -24,8 +24,8 @@ MAY_IMPORT = {
     "stats": {"schema"},
     "recording": {"schema", "analysis", "capture", "stats", "store"},
     "query": {"schema", "analysis", "store"},
-    "diagnosis": {"schema", "analysis", "query"},
-    "server": {"schema", "query", "diagnosis"},
+    "findings": {"schema", "analysis", "store", "query"},
+    "server": {"schema", "query", "findings"},
 }
 
 # These use Endoscope as a user does, through its public names. `cli` may reach anything, inside a command.

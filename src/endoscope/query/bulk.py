@@ -22,7 +22,7 @@ from endoscope.query import arrays, values
 from endoscope.query.recording import Recording
 from endoscope.query.series import check_statistic
 from endoscope.query.steps import UNKNOWN, Step, Steps
-from endoscope.schema.recording import PER_STEP
+from endoscope.schema.recording import PER_STEP, Key
 from endoscope.schema.stats import WHOLE
 from endoscope.store import paths
 from endoscope.store.columns import Lists
@@ -201,6 +201,16 @@ def of_pass(recording: Recording, found: Matrix, pass_: int) -> Matrix:
 def names_of(recording: Recording, numbers: np.ndarray) -> pa.Table:
     """node, role, pass, of and kind of tensors that are given by their numbers."""
     return pa.table(recording._names().columns(numbers, _NAMES))
+
+
+def keys_of(recording: Recording) -> dict[int, Key]:
+    """Number -> which tensor it is, of everything that was ever recorded."""
+    return recording._all_keys().by_number
+
+
+def rows_of_step(recording: Recording, table: str, step: Step) -> pa.RecordBatch | None:
+    """What one step added to `stats`, `samples` or `units`, as it is stored; None if it has gone."""
+    return recording._reader.batch(table, step.ordinal)
 
 
 def tensor(recording: Recording, which: Which, step: int, sample: int | None = None) -> Raw:

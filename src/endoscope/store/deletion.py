@@ -12,7 +12,7 @@ from endoscope.errors import NotARecording, StoreError
 from endoscope.store import paths
 
 _OURS = re.compile(
-    r"trial\.json|rank-\d+/(journal\.jsonl|modules\.json|[a-z]+-\d+\.arrow|raw/-?\d+-\d+\.safetensors|graphs/[^/]+\.json)"
+    r"trial\.json|findings\.json|rank-\d+/(journal\.jsonl|modules\.json|[a-z]+-\d+\.arrow|raw/-?\d+-\d+\.safetensors|graphs/[^/]+\.json)"
 )
 _ALIVE_SECS = 30
 

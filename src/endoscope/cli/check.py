@@ -1,0 +1,122 @@
+"""`endoscope check`: what looks wrong in recordings; for people, and for scripts by its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from endoscope.errors import EndoscopeError
+
+if TYPE_CHECKING:
+    from endoscope.findings.finding import Finding
+
+SUMMARY = "say what looks wrong in recordings"
+NOT_CHECKED = 3  # exit code; 0: nothing above info, 1: warnings, 2: errors
+_WIDTH = 100
+_MOST_NODES = 5  # that are named beside the first one
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What to check, and how to say it."""
+    parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
+    parser.add_argument("--trial", metavar="T", help="only this trial of the folder")
+    parser.add_argument("--only", metavar="CHECK", action="append", help="only this check; may be given several times")
+    parser.add_argument("--json", action="store_true", help="print a list of objects")
+    parser.add_argument(
+        "--silence", metavar="CHECK[@NODE]", action="append", help="never report this again in the trial"
+    )
+    parser.add_argument("--list", action="store_true", help="list all checks with their thresholds")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print findings, the most important first; the exit code says how bad it is."""
+    try:
+        if options.list:
+            return _list()
+        path = Path(options.path) / options.trial if options.trial else Path(options.path)
+        if options.silence:
+            return _silence(path, options.silence)
+        return _check(path, options)
+    except EndoscopeError as error:
+        print(f"endoscope: {error}", file=sys.stderr)
+        return NOT_CHECKED
+
+
+def _check(path: Path, options: argparse.Namespace) -> int:
+    import json
+
+    import endoscope
+    from endoscope.findings.finding import SEVERITIES
+
+    findings = endoscope.diagnose(path, checks=options.only)
+    if options.json:
+        print(json.dumps([finding.to_dict() for finding in findings], indent=2))
+    else:
+        _print(findings, path)
+    return max((SEVERITIES.index(finding.severity) for finding in findings), default=0)
+
+
+def _print(findings: Sequence[Finding], path: Path) -> None:
+    if not findings:
+        print(f"Nothing looks wrong in {path}.")
+        return
+    for number, finding in enumerate(findings, start=1):
+        print(_text(number, finding), end="\n\n")
+    counts = {word: sum(finding.severity == word for finding in findings) for word in ("error", "warning", "info")}
+    print(", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts.items()))
+
+
+def _text(number: int, finding: Finding) -> str:
+    where = f" at {finding.node}" if finding.node else ""
+    where += f" ({finding.role})" if finding.role else ""
+    where += f", {finding.of}" if finding.of not in ("value", "parameter") else ""
+    lines = [f"{number}. {finding.severity.upper()}  {finding.title}{where}   [{finding.check}, {finding.trial}]"]
+    lines += _wrapped("", finding.detail)
+    steps = f"step {finding.first_step}"
+    if finding.last_step != finding.first_step:
+        steps = f"steps {finding.first_step} to {finding.last_step}"
+    types = f" of type {', '.join(map(repr, finding.types))}" if any(finding.types) else ""
+    samples = f"; samples {', '.join(map(str, finding.samples[:10]))}" if finding.samples else ""
+    lines += _wrapped("seen: ", f"{steps}{types}{samples}")
+    if finding.source:
+        lines += _wrapped("source: ", finding.source)
+    if finding.follows:
+        lines += _wrapped("follows: ", f"probably from {finding.follows}")
+    if finding.also:
+        more = len(finding.also) - _MOST_NODES
+        named = ", ".join(finding.also[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
+        lines += _wrapped("also: ", named)
+    lines += [line for cause in finding.causes for line in _wrapped("cause? ", cause)]
+    lines += [line for remedy in finding.remedies for line in _wrapped("try: ", remedy)]
+    return "\n".join(lines)
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    start = " " * 3
+    return textwrap.wrap(text, _WIDTH, initial_indent=start + head, subsequent_indent=start + " " * len(head))
+
+
+def _list() -> int:
+    from endoscope.cli.table import format_table
+    from endoscope.findings.registry import all_checks
+
+    rows: list[tuple[Any, ...]] = [
+        (check.name, ", ".join(f"{name} = {value:g}" for name, value in check.thresholds.items()))
+        for check in all_checks().values()
+    ]
+    print(format_table(["check", "thresholds"], rows))
+    return 0
+
+
+def _silence(path: Path, entries: Sequence[str]) -> int:
+    from endoscope.findings import silence
+
+    for entry in entries:
+        check, _, node = entry.partition("@")
+        silence.add(path, check, node or None)
+        print(f"{check} is silent from now on{f' at {node}' if node else ''}, in {path / silence.FILE}.")
+    return 0

@@ -1,0 +1,75 @@
+"""Units behind a ReLU that are zero for every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings import units
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.rows import Tensor
+
+
+def rectified(facts: Facts) -> set[int]:
+    """Rows of `facts.values` that are never negative and often exactly zero, as behind a ReLU."""
+    rows = facts.values
+    zero, low = rows.zero_share(), rows["min"]
+    nonnegative = ~(low < 0).any(axis=1) & (low == 0).any(axis=1)
+    computed = rows.rows(lambda t: t.key.kind in ("computed", "output") and t.key.batch_dim >= 0 and t.is_float)
+    often = np.nanmax(np.where(np.isnan(zero), 0, zero), axis=1, initial=0) > 0.05
+    return {row for row in computed.tolist() if nonnegative[row] and often[row]}
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Backwards in time: a unit is dead since the step after which it never was above zero."""
+    wanted = rectified(facts)
+    highest: dict[int, np.ndarray] = {}
+    shares: dict[int, list[tuple[int, float]]] = {row: [] for row in wanted}
+    for found in units.backwards(facts, wanted):
+        row, now = found.tensor.row, found.abs_max.max(axis=0)
+        if row in highest and len(highest[row]) != len(now):
+            continue  # another shape: its units are others
+        highest[row] = np.fmax(highest.get(row, now), now)
+        shares[row].append((found.place, float(np.mean(highest[row] <= limits["size"]))))
+    for row in sorted(highest):
+        tensor = facts.values.tensors[row]
+        # Few steps, or few samples, are no proof that a unit never fires.
+        if len(shares[row]) >= limits["steps"] and len(highest[row]) >= 4:
+            yield from _judge(facts, tensor, shares[row], len(highest[row]), limits)
+
+
+def _judge(facts: Facts, tensor: Tensor, shares: list[tuple[int, float]], count: int, limits: Limits) -> Iterator[Seen]:
+    share = shares[-1][1] if len(shares) <= 10 else shares[9][1]  # over the last ten steps that were looked at
+    if share < limits["share"]:
+        return
+    since = min(place for place, found in shares if found >= limits["share"])
+    mask = np.zeros(len(facts.steps), dtype=bool)
+    mask[since:] = facts.values.there[tensor.row, since:]
+    yield Seen(
+        severity=ERROR if share >= limits["error_share"] else WARNING,
+        title="dead units",
+        detail=f"{share:.0%} of {count} units are zero for every sample of the last steps; "
+        f"reported from {limits['share']:.0%} on.",
+        value=share, threshold=limits["share"], tensor=tensor, **facts.steps_where(mask),
+    )  # fmt: skip
+
+
+CHECK = Check(
+    name="dead_units",
+    description="Units behind a ReLU (channels of images) that are zero for every sample, so they cannot learn.",
+    stage=Stage.FORWARD,
+    run=run,
+    thresholds={"share": 0.5, "error_share": 0.95, "size": 1e-7, "steps": 5},
+    causes=(
+        "A step with a large learning rate pushed the biases far below zero.",
+        "Biases that begin very negative, or inputs that are not centred.",
+    ),
+    remedies=(
+        "Lower the learning rate, or warm it up.",
+        "Use LeakyReLU, GELU or SiLU, or a normalisation before the activation.",
+        "Begin with biases of zero and He initialisation.",
+    ),
+)

@@ -1,0 +1,46 @@
+"""Activations that grow and grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+from endoscope.findings.lasting import early, late, median_where
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Much larger in the end than at first, large by any measure, and still growing."""
+    rows = facts.values
+    chosen = rows.rows(lambda t: t.key.kind in ("computed", "output") and t.key.batch_dim >= 0 and t.is_float)
+    if not len(chosen):
+        return
+    std, there = rows["std"][chosen].astype(np.float64), rows.there[chosen]
+    first, middle = median_where(std, early(there, 0.15)), median_where(std, late(there, 0.5) & ~late(there, 0.25))
+    last = median_where(std, late(there, 0.15))
+    growth = last / first
+    bad = (growth > limits["growth"]) & (last > limits["size"]) & (last > 1.2 * middle) & (there.sum(axis=1) >= 12)
+    for place in np.flatnonzero(bad).tolist():
+        mask = there[place] & (std[place] > limits["growth"] * first[place])
+        yield Seen(
+            severity=WARNING, title="growing activations",
+            detail=f"The standard deviation of what it returns grew from {first[place]:.2g} to "
+            f"{last[place]:.2g} and still "
+            f"grows; reported from {limits['growth']:g} times on.",
+            value=float(growth[place]), threshold=limits["growth"], tensor=rows.tensors[int(chosen[place])],
+            **facts.steps_where(mask),
+        )  # fmt: skip
+
+
+CHECK = Check(
+    name="growing_activations",
+    description="The spread of activations keeps growing during training.",
+    stage=Stage.FORWARD,
+    run=run,
+    thresholds={"growth": 10.0, "size": 10.0},
+    causes=("A learning rate that is too large.", "Nothing holds the weights or the residual stream back."),
+    remedies=("Lower the learning rate; add weight decay or a normalisation layer.",),
+)

@@ -1,0 +1,57 @@
+"""Inputs that are far from mean 0 and spread 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+from endoscope.findings.functions import NORMALISATIONS
+from endoscope.findings.lasting import lasts, median_where
+from endoscope.findings.rows import Tensor
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Of floating inputs that are not normalised by the model itself."""
+    rows = facts.values
+    chosen = rows.rows(lambda tensor: tensor.key.kind == "input" and _counts(facts, tensor))
+    if not len(chosen):
+        return
+    std, there = rows["std"][chosen].astype(np.float64), rows.there[chosen]
+    centre = np.abs(rows["mean"][chosen].astype(np.float64))
+    tests = [
+        (std, std > limits["std"], "std", "the standard deviation is {:.3g}"),
+        (centre, (centre > limits["mean"]) & ~(std > limits["std"]), "mean", "the mean is {:.3g} away from zero"),
+        (std, (std < limits["low"]) & (rows["abs_max"][chosen] > 0), "low", "the standard deviation is only {:.3g}"),
+    ]
+    for values, bad, name, text in tests:
+        usual = median_where(values, bad)
+        for place in np.flatnonzero(lasts(bad, there, 0.8, 2)).tolist():
+            told = text.format(usual[place])
+            side = "below" if name == "low" else "above"
+            yield Seen(
+                severity=WARNING, title="input is not normalised",
+                detail=f"Over the batch {told} (median over steps); reported {side} {limits[name]:g}.",
+                value=float(usual[place]), threshold=limits[name], tensor=rows.tensors[int(chosen[place])], cause=name,
+                **facts.steps_where(bad[place]),
+            )  # fmt: skip
+
+
+def _counts(facts: Facts, tensor: Tensor) -> bool:
+    readers = {facts.structure.type.get(place, "") for place in facts.structure.readers(tensor.place)}
+    normalised = bool(readers) and readers <= NORMALISATIONS
+    return tensor.is_float and tensor.key.batch_dim >= 0 and tensor.key.shape != () and not normalised
+
+
+CHECK = Check(
+    name="inputs_not_normalised",
+    description="The numbers that go into the model are large, far from zero, or tiny.",
+    stage=Stage.DATA,
+    run=run,
+    thresholds={"std": 5.0, "mean": 5.0, "low": 0.01},
+    causes=("Raw data: pixels from 0 to 255, prices, years.", "The scaling was forgotten, or was done twice."),
+    remedies=("Subtract the mean of the training data and divide by its standard deviation, feature by feature.",),
+)

@@ -1,0 +1,56 @@
+"""Parameters that could learn and never get a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """A parameter without a gradient at one step may have one at another: at every step it must be missing."""
+    has_any = np.isfinite(facts.parameter_gradients).any(axis=0)
+    missing: dict[str, list[int]] = {}
+    for place, names in facts.extra("no_gradient"):
+        for name in names:
+            missing.setdefault(name, []).append(place)
+    with_gradients = int(np.count_nonzero(has_any))
+    if with_gradients < limits["steps"]:
+        return
+    for tensor in facts.parameters.tensors:
+        places = missing.get(tensor.node, [])
+        got_some = np.isfinite(facts.parameter_gradients[tensor.row]).any()
+        if got_some or len(places) < with_gradients or not facts.trainable.get(tensor.node, True):
+            continue
+        mask = np.zeros(len(facts.steps), dtype=bool)
+        mask[places] = True
+        read = bool(facts.structure.children.get(tensor.place))
+        how = "It is used in the forward pass, but no path leads from it to a loss" if read else "It is never used"
+        yield Seen(
+            severity=WARNING, title="no gradient",
+            detail=f"{how}: it requires a gradient and got none at {len(places)} of {with_gradients} recorded steps.",
+            value=len(places) / with_gradients, threshold=1.0, tensor=tensor, cause="used" if read else "unused",
+            **facts.steps_where(mask),
+        )  # fmt: skip
+
+
+CHECK = Check(
+    name="missing_gradient",
+    description="Parameters that require a gradient and get none at any step.",
+    stage=Stage.BACKWARD,
+    run=run,
+    thresholds={"steps": 2},
+    causes=(
+        "A detach(), .item(), numpy or torch.no_grad() between the parameter and the loss.",
+        "A module that is created and never called, or whose result is not used.",
+        "An operation without a gradient (argmax, rounding, comparison) on the way.",
+    ),
+    remedies=(
+        "Follow the graph from this parameter towards the loss and look where it ends.",
+        "Remove the module, or set requires_grad_(False) if it is frozen on purpose.",
+    ),
+)

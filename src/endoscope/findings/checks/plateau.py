@@ -1,0 +1,63 @@
+"""A loss that does not go down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.curves import first_level, last_level
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Never, since the beginning: a loss that has gone down and stays there is how training ends."""
+    if len({curve.name for curve in facts.losses}) != 1:
+        return  # losses that work against each other need not go down
+    for curve in facts.losses:
+        values = curve.finite.values
+        if len(values) < limits["steps"]:
+            continue
+        first, last = first_level(values), last_level(values, 0.3)
+        gain = (first - last) / abs(first) if first else 0.0
+        lowest = min(float(np.median(part)) for part in np.array_split(values, 5))
+        best = (first - lowest) / abs(first) if first else 0.0
+        falls = _trend(values) < -limits["sigmas"]
+        too_small = abs(first) < 1e-6
+        if gain < limits["gain"] and best < limits["gain"] and gain > -0.3 and not falls and not too_small:
+            yield Seen(
+                severity=WARNING, title="the loss does not go down",
+                detail=f"{curve.name} is {last:.4g} after {len(values)} steps and began at {first:.4g}: "
+                f"{gain:.1%} less; "
+                f"less than {limits['gain']:.0%} is reported.",
+                value=gain, threshold=limits["gain"], **curve.at(np.arange(len(curve))),
+            )  # fmt: skip
+
+
+def _trend(values: np.ndarray) -> float:
+    """Slope of a straight line through the curve, in standard errors."""
+    steps = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float(steps @ values / (steps @ steps))
+    rest = values - values.mean() - slope * steps
+    error = float(np.sqrt(rest @ rest / max(len(values) - 2, 1) / (steps @ steps)))
+    return slope / error if error > 0 else float(np.sign(slope)) * np.inf if slope else 0.0
+
+
+CHECK = Check(
+    name="plateau",
+    description="The loss has not gone down since the beginning.",
+    stage=Stage.LOSS,
+    run=run,
+    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0},
+    causes=(
+        "A learning rate that is far too small, or too large.",
+        "No gradient reaches the parameters, or the optimizer does not hold them.",
+        "Inputs and targets do not belong together, or the network cannot express the answer.",
+    ),
+    remedies=(
+        "Try to learn a single batch by heart; if that fails, something is broken.",
+        "Look at the other findings: this is mostly a symptom.",
+    ),
+)

@@ -1,0 +1,70 @@
+"""Sigmoid and tanh at their ends, where nothing is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+from endoscope.findings.functions import SIGMOIDS, TANHS
+from endoscope.findings.lasting import above, lasts, late, median_where
+from endoscope.findings.rows import Tensor
+
+_KINDS = ("computed", "output")
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Inside the network; at its end only at first, because a good classifier ends up saturated there."""
+    rows = facts.values
+    for family, centre, reach in ((SIGMOIDS - {"logsigmoid"}, 0.5, 0.5), (TANHS, 0.0, 1.0)):
+        chosen = np.array(
+            [t.row for t in rows.tensors if facts.type_of(t) in family and t.key.kind in _KINDS], np.int64
+        )
+        if not len(chosen):
+            continue
+        mean, std = rows["mean"][chosen].astype(np.float64), rows["std"][chosen].astype(np.float64)
+        index = (std**2 + (mean - centre) ** 2) / reach**2  # 1 if every element stands at an end, 1/3 if spread evenly
+        there = rows.there[chosen]
+        bad = above(index, limits["index"])
+        is_last = np.array([_is_last(facts, rows.tensors[row]) for row in chosen.tolist()])
+        at_first = np.cumsum(there, axis=1) <= 3
+        lasting = np.where(is_last, lasts(bad & at_first, there & at_first, 1.0, 3), lasts(bad, late(there), 0.8, 3))
+        for place in np.flatnonzero(lasting).tolist():
+            yield _seen(facts, rows.tensors[int(chosen[place])], index[place], bad[place], limits)
+
+
+def _is_last(facts: Facts, tensor: Tensor) -> bool:
+    """Whether no parameter is used behind it."""
+    behind = facts.structure.below([tensor.place]) - {tensor.place}
+    parents = {parent for place in behind for parent in facts.structure.parents.get(place, ())}
+    return not any(facts.structure.type.get(place) == "parameter" for place in parents)
+
+
+def _seen(facts: Facts, tensor: Tensor, index: np.ndarray, bad: np.ndarray, limits: Limits) -> Seen:
+    value = float(median_where(index[None], bad[None])[0])
+    return Seen(
+        severity=WARNING, title="saturated " + facts.type_of(tensor).rstrip("_"),
+        detail=f"Its elements stand at the ends of its range, where the gradient is almost zero: their mean square is "
+        f"{value:.0%} of what it would be if all did; reported from {limits['index']:.0%} on.",
+        value=value, threshold=limits["index"], tensor=tensor, **facts.steps_where(bad),
+    )  # fmt: skip
+
+
+CHECK = Check(
+    name="saturated",
+    description="Most elements of a sigmoid or tanh are at the ends of its range.",
+    stage=Stage.FORWARD,
+    run=run,
+    thresholds={"index": 0.8},
+    causes=(
+        "Weights that are too large, from the beginning or after steps that were too large.",
+        "Inputs that are not normalised.",
+    ),
+    remedies=(
+        "Normalise the inputs; use Glorot initialisation; lower the learning rate.",
+        "Put a normalisation before the activation, or use another activation.",
+    ),
+)

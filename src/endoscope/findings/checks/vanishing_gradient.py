@@ -1,0 +1,86 @@
+"""Gradients that become smaller and smaller on their way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+from endoscope.findings.lasting import below, lasts, median_where
+from endoscope.findings.rows import Rows
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """From layer to layer, and from pass to pass of a recurrence."""
+    yield from _over_layers(facts, limits)
+    for rows in facts.gradients.values():
+        yield from _over_passes(facts, rows, limits)
+
+
+def _over_layers(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Compare each weight's gradient with the largest one of the same step."""
+    rows = facts.parameters
+    weights = rows.rows(lambda tensor: tensor.is_matrix)
+    if len(weights) < 2:
+        return
+    norm = facts.parameter_gradients[weights]
+    there = norm > 0
+    root_mean_square = norm / np.sqrt(np.maximum(rows["count"][weights], 1))
+    ratio = norm / np.nanmax(np.where(there, norm, np.nan), axis=0, initial=0)
+    bad = there & below(ratio, limits["ratio"]) & below(root_mean_square, limits["size"])
+    lasting = lasts(bad, there, limits["steps_share"], 3)
+    usual = median_where(ratio, bad)
+    for place in np.flatnonzero(lasting).tolist():
+        tensor = rows.tensors[int(weights[place])]
+        yield Seen(
+            severity=WARNING, title="vanishing gradient",
+            detail=f"The norm of its gradient is {usual[place]:.1e} times that of the largest gradient of the same "
+            f"step; reported below {limits['ratio']:g}.",
+            value=float(usual[place]), threshold=limits["ratio"], tensor=tensor, **facts.steps_where(bad[place]),
+        )  # fmt: skip
+
+
+def _over_passes(facts: Facts, rows: Rows, limits: Limits) -> Iterator[Seen]:
+    """Compare the gradient at the first pass of a node with that at its last."""
+    passes: dict[tuple[str, str], list[int]] = {}
+    for tensor in rows.tensors:
+        passes.setdefault(tensor.place[:2], []).append(tensor.row)
+    for found in passes.values():
+        if len(found) < limits["passes"]:
+            continue
+        found.sort(key=lambda row: rows.tensors[row].key.pass_)
+        norm = rows["norm"][found].astype(np.float64)
+        last = np.nanmax(norm[-2:], axis=0, initial=0.0)
+        ratio = np.where((norm[0] > 0) & (last > 0), norm[0] / last, np.nan)
+        bad = below(ratio, limits["pass_ratio"])
+        if lasts(bad[None], np.isfinite(ratio)[None], limits["steps_share"], 3)[0]:
+            value = float(np.median(ratio[bad]))
+            yield Seen(
+                severity=WARNING, title="vanishing gradient",
+                detail=f"At its first pass of {len(found)} the gradient is {value:.1e} times that at its last; "
+                f"reported below {limits['pass_ratio']:g}.",
+                value=value, threshold=limits["pass_ratio"], tensor=rows.tensors[found[0]], cause="passes",
+                **facts.steps_where(bad),
+            )  # fmt: skip
+
+
+CHECK = Check(
+    name="vanishing_gradient",
+    description="The gradient of a weight, or of an early pass of a recurrence, is tiny beside that of others.",
+    stage=Stage.BACKWARD,
+    run=run,
+    thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4},
+    causes=(
+        "Many saturating activations (sigmoid, tanh) in a row.",
+        "Weights that began too small, or many layers without skip connections.",
+        "A long recurrence.",
+    ),
+    remedies=(
+        "Use ReLU, GELU or SiLU instead of sigmoid and tanh inside the network.",
+        "Add skip connections or normalisation layers; use He or Glorot initialisation.",
+        "Use LSTM or GRU cells for long sequences.",
+    ),
+)

@@ -1,0 +1,63 @@
+"""A classifier that begins worse, or better, than guessing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+from endoscope.findings.rows import Tensor
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Guessing among C classes costs ln C."""
+    rows = facts.values
+    for tensor in rows.tensors:
+        if tensor.key.kind != "loss" or facts.type_of(tensor) not in ("cross_entropy", "cross_entropy_loss"):
+            continue
+        there = np.flatnonzero(rows.there[tensor.row])
+        classes = _classes(facts, tensor)
+        if not len(there) or facts.numbers[there[0]] > limits["latest_step"] or classes < 2:
+            continue
+        value, expected = float(rows["mean"][tensor.row, there[0]]), math.log(classes)
+        ratio = value / expected
+        if limits["low"] <= ratio <= limits["high"] or not math.isfinite(ratio):
+            continue
+        mask = np.zeros(len(facts.steps), dtype=bool)
+        mask[there[0]] = True
+        limit = limits["high"] if ratio > 1 else limits["low"]
+        yield Seen(
+            severity=WARNING, title="the first loss is too " + ("high" if ratio > 1 else "low"),
+            detail=f"It is {value:.3g}; guessing among {classes} classes gives {expected:.3g}. Reported "
+            f"{'above' if ratio > 1 else 'below'} {limit:g} times that.",
+            value=ratio, threshold=limit, tensor=tensor, **facts.steps_where(mask),
+        )  # fmt: skip
+
+
+def _classes(facts: Facts, loss: Tensor) -> int:
+    """Size of dimension 1 of the logits that the loss reads."""
+    for place in facts.structure.parents.get(loss.place, ()):
+        row = facts.values.row_of.get(place)
+        if row is not None and facts.values.tensors[row].key.kind in ("computed", "output"):
+            shape = facts.values.tensors[row].key.shape
+            return shape[1] if len(shape) == 2 else 0
+    return 0
+
+
+CHECK = Check(
+    name="wrong_initial_loss",
+    description="The cross entropy of the first step is far from that of guessing.",
+    stage=Stage.START,
+    run=run,
+    thresholds={"low": 0.15, "high": 2.5, "latest_step": 1},
+    causes=(
+        "Too high: weights of the last layer that began too large, inputs that are not normalised, a sum "
+        "instead of a mean.",
+        "Too low: the answer is part of the input, or the weights were trained before.",
+    ),
+    remedies=("Begin with small weights in the last layer; average the loss.", "Look for the target in the input."),
+)

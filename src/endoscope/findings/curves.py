@@ -1,0 +1,114 @@
+"""Losses and metrics over steps, and the few questions that checks ask of a curve."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from endoscope.findings.rows import Rows, Tensor
+from endoscope.query.recording import Recording
+
+_LOSS = re.compile(r"loss|nll|cross.?entropy|\bmse\b|\bce\b", re.IGNORECASE)
+_HELD_OUT = re.compile(r"val|test|eval|held", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One number per step."""
+
+    name: str
+    numbers: np.ndarray  # of the steps
+    values: np.ndarray  # float64
+    types: np.ndarray
+    tensor: Tensor | None = None  # where it was recorded as a tensor
+
+    @property
+    def is_loss(self) -> bool:
+        return self.tensor is not None or _LOSS.search(self.name) is not None
+
+    @property
+    def is_held_out(self) -> bool:
+        """Measured on data that is not trained on, going by its name."""
+        return _HELD_OUT.search(self.name) is not None
+
+    @property
+    def finite(self) -> Curve:
+        keep = np.isfinite(self.values)
+        return Curve(self.name, self.numbers[keep], self.values[keep], self.types[keep], self.tensor)
+
+    def at(self, places: np.ndarray) -> dict[str, Any]:
+        """Where and when, for `Seen`."""
+        types = tuple(dict.fromkeys(self.types[places].tolist()))
+        return {"tensor": self.tensor, "node": self.name, "steps": self.numbers[places], "types": types}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def metric_curves(recording: Recording) -> list[Curve]:
+    """Every metric, one curve for each type of step."""
+    return [curve for name, found in recording.metrics.items() for curve in _by_type(name, found)]
+
+
+def loss_curves(recording: Recording, values: Rows, numbers: np.ndarray, types: np.ndarray) -> list[Curve]:
+    """What is trained on: losses that were recorded as tensors; of all steps, if there is a metric of the same name."""
+    metrics = [curve for curve in metric_curves(recording) if curve.is_loss and not curve.is_held_out]
+    tensors = [tensor for tensor in values.tensors if tensor.key.kind == "loss" and not tensor.key.shape]
+    by_name = {tensor.node: tensor for tensor in tensors}
+    found = [Curve(c.name, c.numbers, c.values, c.types, by_name.get(c.name)) for c in metrics]
+    named = {curve.name for curve in found}
+    if tensors and not (len(by_name) == 1 and found):
+        for tensor in tensors:
+            if tensor.node not in named:
+                found += _curves_of(tensor, values["mean"][tensor.row], numbers, types)
+    return found
+
+
+def _curves_of(tensor: Tensor, values: np.ndarray, numbers: np.ndarray, types: np.ndarray) -> list[Curve]:
+    found = []
+    for type_ in dict.fromkeys(types.tolist()):
+        rows = np.flatnonzero((types == type_) & ~np.isnan(values))
+        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        if len(rows):
+            found.append(Curve(tensor.node, numbers[rows], values[rows].astype(np.float64), types[rows], tensor))
+    return found
+
+
+def _by_type(name: str, series: Any) -> list[Curve]:
+    found = []
+    for type_ in dict.fromkeys(series.types.tolist()):
+        rows = np.flatnonzero(series.types == type_)
+        found.append(Curve(name, series.steps[rows], series.values[rows].astype(np.float64), series.types[rows]))
+    return found
+
+
+def past_median(values: np.ndarray, window: int) -> np.ndarray:
+    """For each value the median of so many before it; NaN where there are not enough."""
+    result = np.full(len(values), np.nan)
+    if len(values) > window:
+        result[window:] = np.median(sliding_window_view(values, window)[:-1], axis=1)
+    return result
+
+
+def past_spread(values: np.ndarray, window: int) -> np.ndarray:
+    """For each value a robust standard deviation of so many before it."""
+    result = np.full(len(values), np.nan)
+    if len(values) > window:
+        parts = sliding_window_view(values, window)[:-1]
+        away = np.abs(parts - np.median(parts, axis=1, keepdims=True))
+        result[window:] = 1.4826 * np.median(away, axis=1)
+    return result
+
+
+def first_level(values: np.ndarray) -> float:
+    """Where a curve begins: the median of its first tenth, three values at least."""
+    return float(np.median(values[: max(3, len(values) // 10)]))
+
+
+def last_level(values: np.ndarray, share: float = 0.2) -> float:
+    """Where it ends."""
+    return float(np.median(values[-max(3, int(len(values) * share)) :]))

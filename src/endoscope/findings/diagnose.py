@@ -1,0 +1,110 @@
+"""`endoscope.diagnose`: run the checks over a recording, and say what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
+from urllib.parse import quote
+
+import numpy as np
+
+from endoscope.findings import ranking, settings, silence
+from endoscope.findings.check import Check, Limits, Seen
+from endoscope.findings.explaining import explained
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import INFO, Finding
+from endoscope.findings.registry import all_checks, choose
+from endoscope.query import bulk
+from endoscope.query.open import look
+from endoscope.query.recording import Recording
+
+
+def diagnose(
+    path: str | PathLike[str],
+    *,
+    checks: Iterable[str] | None = None,
+    thresholds: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[Finding]:
+    """What looks wrong in a trial, or in all trials of a folder, the most important first. Works without torch.
+
+    `checks` names those that are run, all by default; `thresholds` changes them: {"dead_units": {"share": 0.7}}.
+    """
+    found = look(path)
+    chosen = choose(checks)
+    recordings = [found] if isinstance(found, Recording) else [found[name] for name in found]
+    findings = [one for recording in recordings for one in of_recording(recording, chosen, thresholds)]
+    return sorted(findings, key=lambda one: one.rank)  # stable: else as ranked in its trial
+
+
+def of_recording(
+    recording: Recording, checks: Iterable[Check], thresholds: Mapping[str, Mapping[str, float]] | None = None
+) -> list[Finding]:
+    """The findings of one trial, ranked, without those that are silenced."""
+    changes = settings.read(recording.path, thresholds, all_checks())
+    silenced = silence.read(recording.path)
+    facts = Facts(recording)
+    if not facts.steps and not recording.metrics:
+        return []
+    with np.errstate(all="ignore"):  # NaN means "not recorded" here; comparisons with it are false
+        seen = [(check, one) for check in checks for one in _run(check, facts, settings.limits_of(check, changes))]
+        ranked = ranking.rank(seen, facts)
+    bulk.release(recording)
+    findings = explained([_finding(entry, facts) for entry in ranked])
+    return [one for one in findings if not silence.is_silenced(one, silenced)]
+
+
+def _run(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """What a check sees. If it fails, this is said, and all others are still run."""
+    try:
+        yield from list(check.run(facts, limits))
+    except Exception as error:  # a check must not hide what others would have found
+        detail = f"The check {check.name} failed on this recording: {type(error).__name__}: {error}."
+        title = "could not be checked"
+        yield Seen(
+            severity=INFO, title=title, detail=detail, value=float("nan"), threshold=float("nan"), cause="failed",
+            steps=np.empty(0, np.int64),
+        )  # fmt: skip
+
+
+def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
+    check, seen = entry.check, entry.seen
+    key = seen.tensor.key if seen.tensor is not None else None
+    failed = seen.cause == "failed"
+    return Finding(
+        check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
+        node=seen.name, role=key.role if key else "", of=key.of if key else "value",
+        first_step=int(seen.steps[0]) if len(seen.steps) else 0,
+        last_step=int(seen.steps[-1]) if len(seen.steps) else 0,
+        types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
+        source=source_of(seen, facts), causes=() if failed else check.causes, remedies=() if failed else check.remedies,
+        link=link_to(seen, facts.trial), also=entry.also,
+    )  # fmt: skip
+
+
+def source_of(seen: Seen, facts: Facts) -> str:
+    """The line that made the tensor; of a parameter, the line that first reads it."""
+    if seen.tensor is None:
+        return ""
+    if seen.tensor.key.source:
+        return seen.tensor.key.source
+    for child in facts.structure.children.get(seen.tensor.place, ()):
+        row = facts.values.row_of.get(child)
+        if row is not None and facts.values.tensors[row].key.source:
+            return facts.values.tensors[row].key.source
+    return ""
+
+
+def link_to(seen: Seen, trial: str) -> str:
+    """The view of the page that shows it: what the page itself would write behind the # of its address."""
+    words = {"v": "1", "tab": "graph" if seen.tensor is not None else "metrics", "trial": trial}
+    if len(seen.types) == 1 and seen.types[0]:
+        words["type"] = ("!" if seen.types[0][0] in "-!" else "") + seen.types[0]
+    if len(seen.steps):
+        words["step"] = str(int(seen.steps[0]))
+    if seen.tensor is not None:
+        key = seen.tensor.key
+        words |= {"of": "value" if key.of == "parameter" else key.of, "node": key.node}
+        words |= {"pass": str(key.pass_)} if key.pass_ != 1 else {}
+        if key.role:
+            words["role"] = ("!" if key.role[0] in "-!" else "") + key.role
+    return "#" + "&".join(f"{name}={quote(word, safe=':/,!')}" for name, word in words.items())

@@ -1,0 +1,154 @@
+"""All numbers of a recording that checks look at, read once.
+
+values, parameters, updates, gradients[loss]   matrices of tensors × steps (rows.py)
+losses                                         one curve for each loss (curves.py)
+units                                          every unit over the batch, at some steps (units.py)
+structure                                      who is made from whom (structure.py)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from endoscope.errors import EndoscopeError
+from endoscope.findings.curves import Curve, loss_curves, metric_curves
+from endoscope.findings.rows import Rows, Tensor
+from endoscope.findings.structure import Structure
+from endoscope.query import bulk
+from endoscope.query.recording import Recording
+from endoscope.schema.recording import GRADIENT
+
+
+class Facts:
+    """What is known of one trial."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.trial = recording.name
+        steps = recording.steps
+        self.steps = steps
+        self.numbers = np.array([step.number for step in steps], np.int64)
+        self.types = np.array([step.type for step in steps], dtype=object)
+        self._keys = bulk.keys_of(recording)
+        self._matrices: dict[tuple[str, str], bulk.Matrix] = {}
+
+    # Tensors over steps
+
+    @cached_property
+    def values(self) -> Rows:
+        return self._rows("value", "value")
+
+    @cached_property
+    def parameters(self) -> Rows:
+        return self._rows("parameter", "value")
+
+    @cached_property
+    def updates(self) -> Rows:
+        return self._rows("update", "update")
+
+    @cached_property
+    def gradients(self) -> dict[str, Rows]:
+        """Loss -> gradients of everything with respect to it."""
+        names = dict.fromkeys(key.of for key in self._keys.values() if key.of.startswith(GRADIENT))
+        return {of.removeprefix(GRADIENT): self._rows(of, of) for of in names}
+
+    @cached_property
+    def parameter_gradients(self) -> np.ndarray:
+        """float64[parameters, steps]: norm of the gradient, over all losses; NaN where there is none."""
+        squares = np.full((len(self.parameters), len(self.steps)), np.nan)
+        for rows in self.gradients.values():
+            norm = rows["norm"]
+            for tensor in rows.tensors:
+                row = self.parameters.row_of.get(tensor.place)
+                if row is not None and tensor.key.kind == "parameter":
+                    square = norm[tensor.row].astype(np.float64) ** 2
+                    squares[row] = np.where(np.isnan(square), squares[row], np.nan_to_num(squares[row]) + square)
+        return np.asarray(np.sqrt(squares))
+
+    @cached_property
+    def parameter_updates(self) -> np.ndarray:
+        """float64[parameters, steps]: norm of what the optimizer added; NaN where nothing was recorded."""
+        norms = np.full((len(self.parameters), len(self.steps)), np.nan)
+        norm = self.updates["norm"]
+        for tensor in self.updates.tensors:
+            row = self.parameters.row_of.get(tensor.place)
+            if row is not None:
+                norms[row] = norm[tensor.row]
+        return norms
+
+    # What belongs to no single tensor
+
+    @cached_property
+    def structure(self) -> Structure:
+        return Structure(self.recording)
+
+    @cached_property
+    def losses(self) -> list[Curve]:
+        """The losses that are trained on."""
+        return loss_curves(self.recording, self.values, self.numbers, self.types)
+
+    @cached_property
+    def metrics(self) -> list[Curve]:
+        return metric_curves(self.recording)
+
+    @cached_property
+    def trainable(self) -> dict[str, bool]:
+        """Parameter -> whether it may learn, as far as the tree of modules says."""
+        modules = self.recording.modules.get("modules", [])
+        return {own["name"]: bool(own["trainable"]) for module in modules for own in module.get("own", [])}
+
+    @cached_property
+    def module_types(self) -> dict[str, str]:
+        """Address of a module -> its class."""
+        return {module["address"]: module["type"] for module in self.recording.modules.get("modules", [])}
+
+    def extra(self, name: str) -> list[tuple[int, Any]]:
+        """(place of the step, what was recorded under this name), for the steps that have it."""
+        found = []
+        for place, step in enumerate(self.steps):
+            if f'"{name}"' in step.extra_json:
+                found.append((place, json.loads(step.extra_json).get(name)))
+        return [(place, entry) for place, entry in found if entry]
+
+    # How a row of a matrix becomes steps, types and samples
+
+    def steps_where(self, mask: np.ndarray) -> dict[str, Any]:
+        """`steps` and `types` of what was seen, from one bool for each step."""
+        places = np.flatnonzero(mask)
+        order = np.argsort(self.numbers[places], kind="stable")
+        types = tuple(dict.fromkeys(self.types[places].tolist()))
+        return {"steps": self.numbers[places][order], "types": types}
+
+    def samples_with(self, tensor: Tensor, place: int, statistics: Iterable[str]) -> tuple[int, ...]:
+        """Samples of a tensor for which one of these counts is above zero, at one step."""
+        step, key = self.steps[place], tensor.key
+        try:
+            found = self.recording.samples(
+                key.node, step.number, of=key.of, role=key.role, pass_=key.pass_, type=step.type
+            )
+        except (EndoscopeError, IndexError):
+            return ()
+        wrong = np.zeros(len(found["sample"]), dtype=bool)
+        for statistic in statistics:
+            wrong |= found[statistic] > 0
+        return tuple(int(sample) for sample in found["sample"][wrong])
+
+    def type_of(self, tensor: Tensor) -> str:
+        """Plain name of the function that made it."""
+        return self.structure.type.get(tensor.place, "")
+
+    def _rows(self, of: str, group: str) -> Rows:
+        keys = {number: key for number, key in sorted(self._keys.items()) if key.of == of}
+        return Rows(keys, len(self.steps), lambda statistic: self._matrix(group, statistic))
+
+    def _matrix(self, of: str, statistic: str) -> bulk.Matrix:
+        if of != "value":
+            return bulk.matrix(self.recording, of, statistic)  # each sort of tensors keeps its own
+        if (of, statistic) not in self._matrices:
+            self._matrices[of, statistic] = bulk.matrix(self.recording, of, statistic)
+        return self._matrices[of, statistic]

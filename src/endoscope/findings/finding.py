@@ -1,0 +1,55 @@
+"""What a check has found, as a user reads it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+INFO, WARNING, ERROR = "info", "warning", "error"
+SEVERITIES = (INFO, WARNING, ERROR)  # from harmless to harmful
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that looks wrong: what, where, since when, how far beyond the threshold, and what to do about it."""
+
+    check: str  # name of the check
+    severity: str  # "info", "warning" or "error"
+    title: str  # in a few words
+    detail: str  # one sentence, with the numbers
+    trial: str
+    node: str  # where it begins; empty if it is about no single tensor
+    role: str = ""
+    of: str = "value"  # value, parameter, update or gradient:<loss>
+    first_step: int
+    last_step: int
+    types: tuple[str, ...] = ()  # of the steps at which it was seen
+    samples: tuple[int, ...] = ()  # of the batch of the first step, where known
+    value: float  # what was measured
+    threshold: float  # beyond which it is reported
+    source: str = ""  # file:line of the user's code that made the tensor
+    causes: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    link: str = ""  # into the page, relative to its address
+    follows: str = ""  # the finding that probably explains this one, as "check at node"
+    also: tuple[str, ...] = ()  # other nodes with the same symptom, which probably has the same cause
+
+    @property
+    def rank(self) -> int:
+        """Errors, warnings, what follows from these, and the rest; smaller is more important."""
+        if self.severity == INFO:
+            return 3
+        return 2 if self.follows else SEVERITIES[::-1].index(self.severity)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, which has no NaN and no infinity."""
+        found = asdict(self)
+        for name in ("value", "threshold"):
+            if not math.isfinite(found[name]):
+                found[name] = None
+        return found
+
+    def __str__(self) -> str:
+        where = f" at {self.node}" + (f" ({self.role})" if self.role else "") if self.node else ""
+        return f"{self.severity}: {self.title}{where}: {self.detail}"
