@@ -21,12 +21,13 @@ class Arena:
     def __init__(self) -> None:
         self._blocks: list[np.ndarray[Any, Any]] = []
         self._used = 0  # bytes of the last block
+        self._before = 0  # bytes that were used of the others
 
     def piece(self, size: int) -> np.ndarray[Any, Any]:
         """So many bytes, still to be written."""
         if not self._blocks or self._used + size > len(self._blocks[-1]):
-            taken = sum(map(len, self._blocks))
-            self._blocks.append(np.empty(max(size, taken, _SMALLEST_BLOCK), np.uint8))
+            self._before += self._used
+            self._blocks.append(np.empty(max(size, self._before // 2, _SMALLEST_BLOCK), np.uint8))
             self._used = 0
         start = self._used
         self._used = -(-(start + size) // _ALIGNMENT) * _ALIGNMENT
@@ -35,8 +36,10 @@ class Arena:
     def clear(self) -> None:
         """Nobody reads what was written: all of it is free, in one block the next time."""
         if len(self._blocks) > 1:
-            self._blocks = [np.empty(sum(map(len, self._blocks)), np.uint8)]
-        self._used = 0
+            needed = self._before + self._used
+            self._blocks.clear()  # before more is asked for
+            self._blocks.append(np.empty(needed, np.uint8))
+        self._used = self._before = 0
 
 
 class Arenas:
