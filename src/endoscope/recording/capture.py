@@ -208,10 +208,6 @@ class Capture:
         heard = len(self.recorder.nodes) * SECS_PER_OPERATION + len(self.recorder.calls.entries) * SECS_PER_CALL
         return self.seconds + heard + (0.0 if self.meter is None else self.meter.seconds)
 
-    def value(self, slot: int) -> Tensor | None:
-        """What is held, if it still is what it was."""
-        return self.recorder.held_value(slot)
-
     def shape(self, slot: int) -> list[int] | None:
         """Of a value, also if it is not held any more."""
         tensor = self.recorder.kept.get(slot)

@@ -91,6 +91,10 @@ class Finisher:
         self._said.update(new)
         return new
 
+    def let_go(self) -> None:
+        """Nothing more is recorded: free the memory for raw values."""
+        self._arenas.drop()
+
     def _write_and_free(self, record: StepRecord, package: Package, arena: Arena) -> None:
         try:
             self._write(record, package)

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from endoscope.recording.capture import Capture
-from endoscope.recording.meter import Place
+from endoscope.recording.meter import Place, measure_and_keep
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
 from endoscope.recording.structure import Item, shape_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Measured, Request, chosen, joined, measure
+from endoscope.stats import Measured, chosen, joined, measure
 
 
 class Row(NamedTuple):
@@ -87,13 +87,8 @@ def _measure(rows: list[Row], raw: RawCollector, keys: list[Key], parts: list[Me
     """Measure rows now, and put their keys and numbers behind those that there are."""
     if not rows:
         return
-    measured = measure([Request(row.tensor, row.batch_dim) for row in rows])
-    refused = {number for number, _ in measured.gaps}
-    for number, row in enumerate(rows):
-        if number not in refused:
-            raw.add(len(keys) + number, row.tensor, row.batch_dim)
+    parts.append(measure_and_keep([(row.tensor, row.batch_dim) for row in rows], raw, len(keys)))
     keys += [_key(row.item, row.of, tuple(shape_of(row.tensor)), row.tensor.dtype, row.batch_dim) for row in rows]
-    parts.append(measured)
 
 
 def batch_size(capture: Capture) -> int:
@@ -137,7 +132,7 @@ class _Found:
                 call = capture.recorder.nodes[capture.recorder.slot_node[slot]][12]
                 dim = capture.batches.dim_of(shape, item.batch_dim, call)
             if not self._take(item, "value", dim):
-                tensor = capture.value(slot)
+                tensor = capture.recorder.held_value(slot)
                 if tensor is None:
                     self.gap(item.node, "value", "the tensor was overwritten by code that could not be heard")
                     return
@@ -174,7 +169,7 @@ class _Found:
 
     def keys_of_early(self) -> tuple[list[Key], list[Measured]]:
         """One key for each row that was measured early, and these rows."""
-        if self._meter is None or not self._meter.count:
+        if self._meter is None or not self._meter.about:
             return [], []
         about = self._meter.about
         keys = {early.row: _key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early}

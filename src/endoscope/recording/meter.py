@@ -10,6 +10,7 @@ any more, so this is only for steps that will be recorded whatever happens in th
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,11 +48,9 @@ class Meter:
         self._batches = batches
         self.raw = raw
         self.rows: dict[Place, list[int]] = {}  # several, where a tensor has several names
-        self.count = 0
         self.parts: list[Measured] = []
         self.about: list[tuple[tuple[int, ...], torch.dtype]] = []  # shape and type, row by row
         self.shapes: dict[int, list[int]] = {}  # slot -> shape of what was measured there
-        self.overwritten: set[Place] = set()
         self.came_again: set[tuple[int, str]] = set()  # gradients of which only a part was measured
         self._gradients: set[tuple[int, str]] = set()
         self._names: dict[int, list[int | None]] = {}  # slot -> batch dimension, once for each of its names
@@ -99,7 +98,6 @@ class Meter:
         with torch.no_grad(), torch._C.DisableTorchFunction():
             found = [(entry.place, self._unchanged(entry)) for entry in waiting]
             whole = [(place, tensor) for place, tensor in found if tensor is not None]
-            self.overwritten.update(place for place, tensor in found if tensor is None)
             self._measure(whole)
         for slot in self._slots:
             self._recorder.kept.pop(slot, None)
@@ -115,15 +113,22 @@ class Meter:
     def _measure(self, tensors: list[tuple[Place, Tensor]]) -> None:
         if not tensors:
             return
-        measured = measure([Request(tensor, place.batch_dim) for place, tensor in tensors])
-        refused = {number for number, _ in measured.gaps}
-        for number, (place, tensor) in enumerate(tensors):
+        pairs = [(tensor, place.batch_dim) for place, tensor in tensors]
+        self.parts.append(measure_and_keep(pairs, self.raw, len(self.about)))
+        for place, tensor in tensors:
             shape = shape_of(tensor)
-            self.rows.setdefault(place, []).append(self.count)
+            self.rows.setdefault(place, []).append(len(self.about))
             self.about.append((tuple(shape), tensor.dtype))
             if place.of == "value":
                 self.shapes[place.slot] = shape
-            if number not in refused:
-                self.raw.add(self.count, tensor, place.batch_dim)
-            self.count += 1
-        self.parts.append(measured)
+
+
+def measure_and_keep(tensors: Sequence[tuple[Tensor, int | None]], raw: RawCollector, first: int) -> Measured:
+    """Statistics of tensors, each with its batch dimension, and raw values of those that could be measured; `first` is
+    the row of the first one."""
+    measured = measure([Request(tensor, dim) for tensor, dim in tensors])
+    refused = {number for number, _ in measured.gaps}
+    for number, (tensor, dim) in enumerate(tensors):
+        if number not in refused:
+            raw.add(first + number, tensor, dim)
+    return measured

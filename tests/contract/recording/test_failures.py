@@ -51,7 +51,7 @@ PLACES = """
     endoscope.recording.losses:LossGradients.check
     endoscope.recording.losses:LossGradients.watch
     endoscope.recording.losses:LossGradients.watch_parameter
-    endoscope.recording.measuring:measure
+    endoscope.recording.meter:measure
     endoscope.recording.meter:Meter.flush
     endoscope.recording.meter:Meter.gradient
     endoscope.recording.meter:Meter.value
