@@ -2,6 +2,7 @@
 
 python benchmarks/page.py
 python benchmarks/page.py --only demo --folder runs      recordings are kept in a folder, and used again from there
+python benchmarks/page.py --peer-python PYTHON           Comgra beside ours, with an interpreter that has it
 
 Real Chromium, headless, against real servers. A click is timed inside the page: from the event until the frame is
 painted in which everything that was asked for is drawn. Data that was fetched ahead is part of the page, but no click
@@ -11,6 +12,7 @@ asks for what the one before has shown: every click goes somewhere new. Memory i
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import statistics
@@ -26,9 +28,11 @@ from shutil import which
 from typing import Any
 
 import numpy as np
+import page_peer
 import page_recordings
 from page_actions import ACTIONS, JAVASCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 from table import print_table
 
 USABLE_SECS, CLICK_MS, CLICK_P95_MS, MEMORY_MB, FRAME_MS = 1.5, 50.0, 120.0, 300.0, 17.0
@@ -50,10 +54,16 @@ class Found:
     answers: list[float] = field(default_factory=list)  # seconds until the server answered
     clicks: dict[str, list[float]] = field(default_factory=dict)  # milliseconds, by what was done
     memory_mb: float = 0.0
+    peer_start: float = math.nan  # seconds
+    peer_clicks: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def all_clicks(self) -> list[float]:
-        return [taken for several in self.clicks.values() for taken in several]
+        return _together(self.clicks)
+
+
+def _together(clicks: dict[str, list[float]]) -> list[float]:
+    return [taken for several in clicks.values() for taken in several]
 
 
 def recorded(name: str, folder: Path) -> Path:
@@ -122,6 +132,15 @@ def click_around(browser: Browser, path: Path, rounds: int, found: Found) -> Non
                     found.clicks.setdefault(name, []).append(taken)
         found.memory_mb = peak_mb(process.pid)
     window.close()
+
+
+def measure_peer(browser: Browser, python: str, name: str, folder: Path, found: Found) -> None:
+    """Comgra with the same network. Whatever keeps it from running is said, and nothing of ours depends on it."""
+    try:
+        path = page_peer.recorded(python, name, folder)
+        found.peer_start, found.peer_clicks = page_peer.measure(browser, python, path, name, SIZE)
+    except (OSError, PlaywrightError) as error:
+        print(f"Comgra was not measured with {name}: {error}")
 
 
 def peak_mb(process: int) -> float:
@@ -201,7 +220,24 @@ def _add_recordings(add: Callable[..., None], results: dict[str, Found]) -> None
         several = [found.clicks.get(action, []) for found in results.values()]
         add(f"  {action}, median", [statistics.median(s) if s else float("nan") for s in several], "ms", None)
         add(f"  {action}, p95", [p95(s) if s else float("nan") for s in several], "ms", None)
+    if any(found.peer_clicks for found in results.values()):
+        _add_peer(add, results)
     add("server memory, most", each(lambda found: found.memory_mb), "MB", MEMORY_MB)
+
+
+def _add_peer(add: Callable[..., None], results: dict[str, Found]) -> None:
+    """Medians, and no limits: these are not ours."""
+    add("Comgra: page usable after", [found.peer_start for found in results.values()], "s", None, 2)
+    everything = [_together(found.peer_clicks) for found in results.values()]
+    add("Comgra: click to last pixel, median", [_median(several) for several in everything], "ms", None)
+    add("Comgra: click to last pixel, p95", [p95(s) if s else math.nan for s in everything], "ms", None)
+    for action in dict.fromkeys(name for found in results.values() for name in found.peer_clicks):
+        several = [found.peer_clicks.get(action, []) for found in results.values()]
+        add(f"  Comgra: {action}, median", [_median(s) for s in several], "ms", None)
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values) if values else math.nan
 
 
 def main() -> int:
@@ -211,6 +247,8 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="make the recordings, measure nothing")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--starts", type=int, default=STARTS)
+    parser.add_argument("--peer-python", metavar="PYTHON", help="an interpreter that has Comgra, to measure it, too")
+    parser.add_argument("--no-peer", action="store_true", help="measure ours alone, and say nothing about it")
     options = parser.parse_args()
     words = (options.only or "").lower().split(",")
     chosen = [name for name in (*RECORDINGS, MANY_NODES) if any(word in name for word in words)]
@@ -231,10 +269,14 @@ def main() -> int:
             for _ in range(options.starts):
                 start(browser, paths[name], found)
             click_around(browser, paths[name], options.rounds, found)
+            if options.peer_python and not options.no_peer and name in page_peer.STEPS:
+                measure_peer(browser, options.peer_python, name, folder, found)
         moved = frames(browser, paths[MANY_NODES]) if MANY_NODES in paths else {}
         browser.close()
     table = rows(results, moved)
     print_table(table)
+    if not options.peer_python and not options.no_peer:
+        print("Comgra was not measured: --peer-python names an interpreter that has it, --no-peer leaves it out.")
     return int(any(row[-1] for row in table[1:]))
 
 

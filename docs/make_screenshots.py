@@ -18,12 +18,12 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
-from make_tutorial import shrink
+from make_tutorial import shrink, wait_for_findings
 from playwright.sync_api import Page, sync_playwright
 
 import endoscope
 
-TABS = ("graph", "metrics", "compare", "network", "notes", "views", "run")
+TABS = ("graph", "metrics", "compare", "network", "notes", "views", "run", "findings")
 HEIGHTS = {1280: 800, 1920: 1080}
 SCHEMES = ("light", "dark")
 STILL_MS = 400  # for a view of the user's, which is a page in the page
@@ -44,6 +44,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for recording in options.recordings:
             viewer = endoscope.show(recording, port=0, views=options.views)
+            wait_for_findings(viewer.address)
             for width, scheme in product(options.widths, options.schemes):
                 page = browser.new_page(viewport={"width": width, "height": HEIGHTS[width]}, color_scheme=scheme)
                 for tab in options.tabs:

@@ -9,12 +9,15 @@ The page keeps everything it shows in its address, so a picture is an address an
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
+from urllib.request import urlopen
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -42,6 +45,8 @@ BOTH = {"trials": "suspect,repaired", "trial": "suspect"}
 SMOOTH = {"tab": "metrics", "metrics.smoothing": 0.9}
 SUSPECT = {"trials": "suspect", "trial": "suspect", "type": "long sequences", "step": STEP}
 VIEW = SUSPECT | {"tab": "views"}
+FOUND = {"trials": "suspect", "trial": "suspect", "step": 0, "node": "answer.leaky_relu_2", "heat.statistic": "q01",
+         "series.statistic": "q01", "finding": "asymmetric_range@answer.leaky_relu_2"}  # fmt: skip
 
 ALL = [
     Picture("metrics", SMOOTH | {"trials": "suspect", "trial": "suspect"}, (1280, 440)),
@@ -53,8 +58,19 @@ ALL = [
                                     "heat.statistic": "abs_mean"}),
     Picture("by_sum", VIEW | {"view": "answer_by_sum", "node": "answer"}, (1280, 700)),
     Picture("repaired", SMOOTH | BOTH, (1280, 440)),
+    Picture("findings", FOUND, (1440, 800)),
     Picture("compare", SUSPECT | BOTH | {"tab": "compare", "node": "answer", "pass": 9, "b.trial": "repaired"}),
 ]  # fmt: skip
+
+
+def wait_for_findings(server: str) -> None:
+    """Until all trials have been checked: the page then knows at once what looks wrong."""
+    with urlopen(f"{server}api/catalog") as answer:
+        trials = [trial["name"] for trial in json.load(answer)["trials"]]
+    while trials:
+        with urlopen(f"{server}api/trials/{quote(trials[0])}/findings") as answer:
+            trials = trials[1:] if not json.load(answer)["checking"] else trials
+        time.sleep(0.2)
 
 
 def take(page: Page, server: str, picture: Picture) -> Path:
@@ -99,6 +115,7 @@ def main() -> None:
     wanted = [picture for picture in ALL if not options.names or picture.name in options.names]
     PICTURES.mkdir(exist_ok=True)
     viewer = endoscope.show(options.path, port=0, views=Path(endoscope.demo.__file__).with_name("views.py"))
+    wait_for_findings(viewer.address)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(device_scale_factor=1)

@@ -3,6 +3,7 @@ import { createRoot } from "react-dom/client";
 import { beginStart, endStart } from "./api/start";
 import { App } from "./panels/app";
 import { fetchTabs } from "./panels/tabs";
+import { beginFindings } from "./state/findings";
 import { listenToKeys } from "./state/keys";
 import { goLive } from "./state/live";
 import { announceSettled, settled } from "./state/settled";
@@ -16,5 +17,6 @@ listenToKeys();
 goLive();
 void settled().then(() => {
   endStart();
+  beginFindings();
   setTimeout(fetchTabs, 300);
 });

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from endoscope import errors
+    from endoscope.analysis.anomalies import anomaly
     from endoscope.capture import edits
     from endoscope.capture.editing import editing
     from endoscope.capture.trace import trace, tracing
+    from endoscope.findings.batch_probe import probe_batch
+    from endoscope.findings.change_points import changes
+    from endoscope.findings.correlation import correlate
     from endoscope.findings.diagnose import diagnose
+    from endoscope.findings.differences import differences
+    from endoscope.findings.origin import origin
     from endoscope.query.open import open
     from endoscope.recording import policies
     from endoscope.recording.run import Run
@@ -25,21 +31,27 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Run", "__version__", "compare", "diagnose", "editing", "edits", "errors", "open", "policies", "rerun", "show",
-    "trace", "tracing", "validate",
+    "Run", "__version__", "anomaly", "changes", "compare", "correlate", "diagnose", "differences", "editing", "edits",
+    "errors", "open", "origin", "policies", "probe_batch", "rerun", "show", "trace", "tracing", "validate",
 ]  # fmt: skip
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
 # Keep it in step with `__all__` and with the TYPE_CHECKING block, which shows editors the same names.
 _TARGETS = {
     "Run": "endoscope.recording.run:Run",
+    "anomaly": "endoscope.analysis.anomalies:anomaly",
+    "changes": "endoscope.findings.change_points:changes",
     "compare": "endoscope.replay.divergence:compare",
+    "correlate": "endoscope.findings.correlation:correlate",
     "diagnose": "endoscope.findings.diagnose:diagnose",
+    "differences": "endoscope.findings.differences:differences",
     "editing": "endoscope.capture.editing:editing",
     "edits": "endoscope.capture.edits",
     "errors": "endoscope.errors",
     "open": "endoscope.query.open:open",
+    "origin": "endoscope.findings.origin:origin",
     "policies": "endoscope.recording.policies",
+    "probe_batch": "endoscope.findings.batch_probe:probe_batch",
     "rerun": "endoscope.replay.rerun:rerun",
     "show": "endoscope.server.launch:show",
     "trace": "endoscope.capture.trace:trace",

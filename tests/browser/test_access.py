@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit, settle
-from tests.browser.helpers import go_to_tab, press, select_node, state_of, step_shown, tensor
+from tests.browser.helpers import go_to_tab, look, press, select_node, state_of, step_shown, tensor
 
-TABS = ("Graph", "Metrics", "Compare", "Network", "Notes", "Views", "Run")
+TABS = ("Graph", "Metrics", "Compare", "Network", "Notes", "Views", "Run", "Findings")
 AXE = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
 SIZES = ({"width": 1280, "height": 800}, {"width": 1920, "height": 1080})
 
@@ -99,9 +99,10 @@ def test_help_and_trials_by_keyboard(page: Page) -> None:
     assert state_of(page)["trial"] == "plain"
 
 
-def test_every_control_can_be_reached_by_tabulator(page: Page) -> None:
+def test_every_control_can_be_reached_by_tabulator(visit: Visit, address: str) -> None:
+    page = visit(look(address, side="outline"))
     names = set()
-    for _ in range(90):
+    for _ in range(100):
         page.keyboard.press("Tab")
         names.add(page.evaluate(
             "() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.labels?.[0]?.innerText"
@@ -111,7 +112,8 @@ def test_every_control_can_be_reached_by_tabulator(page: Page) -> None:
         assert expected in names, names
 
 
-def test_the_outline_by_keyboard(page: Page) -> None:
+def test_the_outline_by_keyboard(visit: Visit, address: str) -> None:
+    page = visit(look(address, side="outline"))
     outline = page.get_by_role("tree", name="Outline")
     outline.focus()
     press(page, "Home", "ArrowDown", "Enter")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Serve, Visit, ended, settle
-from tests.browser.helpers import go_to_tab
+from tests.browser.helpers import go_to_tab, look
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_damaged_file(
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
-    page = visit(serve(folder).address)
+    page = visit(look(serve(folder).address, side="outline"))
     expect(page.get_by_role("region", name="Selected tensor")).to_be_visible()  # the rest is shown
     for node in ("cell", "partial sum"):
         page.get_by_role("tree", name="Outline").get_by_role("treeitem", name=node).first.click()

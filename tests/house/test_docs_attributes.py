@@ -8,6 +8,7 @@ import torch
 
 import endoscope
 from endoscope import errors
+from endoscope.analysis.anomalies import Anomaly, Look
 from endoscope.capture.edit import Edit
 from endoscope.capture.loops import Loop
 from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
@@ -17,7 +18,9 @@ from endoscope.capture.result import Trace
 from endoscope.capture.structure import TraceGraph
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import Table
+from endoscope.findings.change_points import Change, Shift
 from endoscope.findings.finding import Finding
+from endoscope.findings.together import Correlation, Interval
 from endoscope.query.catalog import Recordings
 from endoscope.query.recording import Gap, Note, Recording
 from endoscope.query.series import Series
@@ -27,6 +30,7 @@ from endoscope.query.values import Histogram
 from endoscope.replay.divergence import Apart, Comparison
 from endoscope.replay.report import Failure, Report
 from endoscope.schema.graph import GraphEdge
+from endoscope.schema.origin import Operand, Origin
 from tests.house.pages import headings
 from tests.house.tree import ROOT
 
@@ -38,6 +42,8 @@ PAGES = {
     Report: "validate", Failure: "validate", Edit: "edits", Comparison: "edits", Apart: "edits",
     Recording: "reading", Recordings: "reading", Step: "reading", Series: "reading", Answer: "reading",
     Note: "reading", Gap: "reading", Histogram: "reading", Finding: "findings",
+    Origin: "origin", Operand: "origin", Shift: "origin", Change: "origin",
+    Correlation: "correlation", Interval: "correlation", Anomaly: "anomalies", Look: "anomalies",
 }  # fmt: skip
 
 # Without an underscore, because other layers of ours use them; not meant for users.
@@ -51,7 +57,7 @@ OURS = {
     Recording: "read preload",
     Recordings: "get items keys values",  # every mapping has them
     Step: "raw_file config_json extra_json",
-    **dict.fromkeys((Note, Gap, Histogram), "count index"),  # every tuple has them
+    **dict.fromkeys((Note, Gap, Histogram, Interval), "count index"),  # every tuple has them
     **dict.fromkeys((FunctionCall, Relations, Place, ParameterUse), "op"),
 }
 

@@ -20,11 +20,12 @@ MAY_IMPORT = {
     "analysis": {"schema"},
     "store": {"schema"},
     "capture": {"schema", "analysis"},
-    "replay": {"schema", "capture"},
+    "replay": {"schema", "analysis", "capture"},
     "stats": {"schema"},
-    "recording": {"schema", "analysis", "capture", "stats", "store"},
+    "recording": {"schema", "analysis", "capture", "replay", "stats", "store"},
     "query": {"schema", "analysis", "store"},
-    "findings": {"schema", "analysis", "store", "query"},
+    "findings": {"schema", "analysis", "store", "query", "replay"},
+    "report": {"schema", "analysis", "store", "query", "findings"},
     "server": {"schema", "query", "findings"},
 }
 

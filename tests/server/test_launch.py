@@ -165,3 +165,16 @@ def _next(lines: queue.Queue[str]) -> dict[str, object]:
         line = lines.get(timeout=20)
         if line.startswith("data: "):
             return dict(json.loads(line.removeprefix("data: ")))
+
+
+def test_ctrl_c_before_the_data_is_there(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address is printed early, so somebody may change their mind early."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("endoscope.server.library.Library.__init__", interrupted)
+    threads = threading.active_count()
+    assert main(["show", str(runs), "--port", "0"]) == 0
+    assert "endoscope-viewer" not in {thread.name for thread in threading.enumerate()}
+    assert threading.active_count() <= threads + 1  # reading ahead may still be under way

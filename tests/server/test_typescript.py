@@ -7,10 +7,19 @@ import typing
 
 import pytest
 
-from endoscope.server import live, routes_layout, routes_tables, routes_trials, routes_views, typescript, wire
+from endoscope.server import (
+    live,
+    routes_findings,
+    routes_layout,
+    routes_tables,
+    routes_trials,
+    routes_views,
+    typescript,
+    wire,
+)
 from tests.house.tree import ROOT
 
-ROUTE_MODULES = (live, routes_layout, routes_tables, routes_trials, routes_views)
+ROUTE_MODULES = (live, routes_findings, routes_layout, routes_tables, routes_trials, routes_views)
 FILE = ROOT / "frontend" / "src" / "api" / "types.ts"
 
 

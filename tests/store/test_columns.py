@@ -72,3 +72,69 @@ def test_columns_equal_their_slow_twin(
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     reader = reader_of(tmp_path, [[0, 1]], 10**6)
     assert len(reader.columns("stats").numbers("median of medians", [0]).values) == 0
+
+
+def test_what_is_asked_for_again_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = reader_of(tmp_path, [[0, 1, 2], [2, 1, 0], [0, 1, 2], [0, 1, 2]], 10**6)
+    columns = reader.columns("stats")
+    first = [columns.numbers("mean", [key]) for key in range(3)]
+    monkeypatch.setattr("endoscope.store.column_reads.Segment.read", lambda *_: pytest.fail("read again"))
+    for key, before in enumerate(first):
+        again = columns.numbers("mean", [key])
+        assert again.values.tolist() == before.values.tolist()
+        assert again.ordinals.tolist() == before.ordinals.tolist() == [0, 1, 2, 3]
+
+
+def test_what_is_kept_grows_with_the_recording(tmp_path: Path) -> None:
+    writer = TrialWriter.create(tmp_path, "trial")
+    for n in range(3):
+        writer.key_id(Key(f"node {n}"))
+    reader = RankReader(writer.path)
+    for number in range(6):
+        record = step_record(
+            writer, number, keys=np.arange(3, dtype=np.int32), measured=measured(3, seed=number), raw=[]
+        )
+        writer.write_step(record)
+        reader.refresh()
+        for column in ("std", "hist_first"):
+            found = reader.columns("stats").numbers(column, {1})
+            assert list(zip(found.ordinals.tolist(), found.values.tolist(), strict=True)) == (
+                slow_numbers(reader, column, {1})
+            )
+    writer.close()
+
+
+def test_columns_are_kept_before_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = reader_of(tmp_path, [[0, 1, 2], [0, 1]], 10**6)
+    columns = reader.columns("stats")
+    for column in ("hist", "std"):
+        while columns.keep(column):
+            pass
+    expected = slow_numbers(reader, "std", {1})
+    monkeypatch.setattr("endoscope.store.column_reads.Segment.read", lambda *_: pytest.fail("read again"))
+    assert columns.numbers("std", {1}).values.tolist() == [value for _, value in expected]
+    assert columns.lists("hist", {1}).lengths.tolist() == (
+        [len(values) for _, values in slow_lists(reader, "stats", "hist", {1})]
+    )
+
+
+def test_no_more_is_kept_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("endoscope.store.column_reads.MOST_KEPT_BYTES", 100)
+    reader = reader_of(tmp_path, [[0, 1, 2]] * 4, 10**6)
+    columns = reader.columns("stats")
+    for _ in range(4):
+        for column in ("mean", "std", "zeros"):
+            found = columns.numbers(column, {2})
+            assert list(zip(found.ordinals.tolist(), found.values.tolist(), strict=True)) == (
+                slow_numbers(reader, column, {2})
+            )
+    assert columns._kept.bytes <= 100
+
+
+def test_contents_of_lists_in_several_files(tmp_path: Path) -> None:
+    reader = reader_of(tmp_path, [[0, 1], [1, 0], [0], [1, 2, 0]], 1)
+    columns = reader.columns("stats")
+    lists = columns.lists("hist", {0})
+    expected = slow_lists(reader, "stats", "hist", {0})
+    assert columns.contents("hist", lists).tolist() == [value for _, values in expected for value in values]
+    assert len(columns.contents("hist", columns.lists("hist", {7}))) == 0

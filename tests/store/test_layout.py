@@ -80,3 +80,34 @@ def test_columns_as_numpy(kind: pa.DataType) -> None:
     assert to_numpy(whole[1:3]).tolist() == [2, 3]
     assert to_numpy(pa.chunked_array([whole[:1], whole[1:1], whole[2:]])).tolist() == [1, 3, 4]
     assert to_numpy(pa.chunked_array([], kind)).tolist() == [] and to_numpy(whole[:0]).tolist() == []
+
+
+@given(
+    counts=st.lists(st.integers(2, 5), min_size=1, max_size=30), table=st.sampled_from(["stats", "samples", "units"])
+)
+def test_many_batches_lie_where_each_of_them_lies(counts: list[int], table: str) -> None:
+    messages = [batch_message(table, columns_of(table, count)) for count in counts]
+    data = memoryview(schema_message(table) + b"".join(messages))
+    ends = np.cumsum([len(schema_message(table)), *map(len, messages)]).tolist()
+    starts = [0, *ends[1:-1]]
+    found = layout.batches_in(data, starts, lambda size, start: bytes(data[start : start + size]))
+    for one, start in zip(found, starts, strict=True):
+        alone = layout.batch_in(data, start)
+        assert (one.start, one.end, one.rows, one.buffers.tolist()) == (*alone[:3], alone.buffers.tolist())
+
+
+def test_a_damaged_batch_among_many_is_noticed() -> None:
+    message = batch_message("stats", columns_of("stats", 4))
+    starts = [n * len(message) for n in range(20)]
+    for place in range(0, 600, 7):
+        data = bytearray(message * 20)
+        data[starts[12] + place] ^= 0xFF
+        view = memoryview(bytes(data))
+        try:
+            alone = layout.batch_in(view, starts[12])
+        except ValueError:
+            with pytest.raises(ValueError):
+                layout.batches_in(view, starts, lambda size, start, view=view: bytes(view[start : start + size]))
+            continue
+        found = layout.batches_in(view, starts, lambda size, start, view=view: bytes(view[start : start + size]))
+        assert found[12].rows == alone.rows and found[12].buffers.tolist() == alone.buffers.tolist()

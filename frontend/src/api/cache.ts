@@ -8,7 +8,7 @@
  */
 import { RequestFailed } from "./client";
 import { askAll, canTravel, type Outcome, type Request, type Together } from "./questions";
-import { askFirstTogether } from "./start";
+import { askFirstTogether, isGiven } from "./start";
 
 export type { Request } from "./questions";
 
@@ -57,11 +57,8 @@ export class Cache {
   #bytes = 0;
   #clock = 0;
   #version = 0;
-  readonly #together: Together;
 
-  constructor(together: Together = askFirstTogether) {
-    this.#together = together;
-  }
+  constructor(private readonly together: Together = askFirstTogether, private readonly isNear = isGiven) {}
 
   /** Counts changes of values. */
   get version(): number {
@@ -184,7 +181,7 @@ export class Cache {
       const slot = this.#slots.get(key);
       if (!slot || slot.flight) continue;
       if (slot.hasWaited && !this.#watchers.has(key)) this.#drop(slot);
-      else if (fits(found, slot, MOST_TOGETHER)) found.push(slot);
+      else if (this.#fits(found, slot, MOST_TOGETHER)) found.push(slot);
       else left.push(key);
     }
     this.#queue = left.reverse();
@@ -196,12 +193,20 @@ export class Cache {
     while (this.#eager.length) {
       const slot = this.#slots.get(this.#eager[0]);
       if (slot && !slot.flight && slot.entry.value === null) {
-        if (!fits(found, slot, MOST_EAGER_TOGETHER)) break;
+        if (!this.#fits(found, slot, MOST_EAGER_TOGETHER)) break;
         found.push(slot);
       }
       this.#eager.shift();
     }
     return found;
+  }
+
+  /** The first may be anything; others join if all can travel together, and are as near. */
+  #fits(found: readonly Slot[], slot: Slot, most: number): boolean {
+    if (found.length === 0) return true;
+    const [first, next] = [found[0].request, slot.request];
+    if (found.length >= most || !first?.url || !next?.url || !canTravel(first) || !canTravel(next)) return false;
+    return this.isNear(first.url) === this.isNear(next.url);
   }
 
   /** What might be looked at next gives way, unless somebody looks at it by now. */
@@ -234,7 +239,7 @@ export class Cache {
       slot.stale = false;
       if (!isEager) this.#looked.add((slot.request as Request<unknown>).key);
     }
-    void askAll(requests, flight.stop.signal, this.#together).then((found) => {
+    void askAll(requests, flight.stop.signal, this.together).then((found) => {
       if (this.#flights.has(flight)) this.#arrive(flight, slots, found);
     });
   }
@@ -290,9 +295,4 @@ export class Cache {
       this.#version++;
     }
   }
-}
-
-/** The first may be anything; others join if all of them can travel together. */
-function fits(found: readonly Slot[], slot: Slot, most: number): boolean {
-  return found.length === 0 || (found.length < most && canTravel(found[0].request) && canTravel(slot.request));
 }

@@ -22,6 +22,12 @@ export function texts(table: Table, name: string): string[] {
   return Array.from(table.getChild(name).toArray() as ArrayLike<unknown>, (value) => String(value ?? ""));
 }
 
+/** All lists of a column: the column is looked up once. */
+export function lists<T extends ArrayLike<number>>(table: Table, name: string, none: T): (row: number) => T {
+  const column = table.getChild(name) as { at(i: number): unknown };
+  return (row) => (column.at(row) as T | null) ?? none;
+}
+
 /** One list of a column of lists, without copying where that is possible. */
 export function listAt<T extends ArrayLike<number>>(table: Table, name: string, row: number, none: T): T {
   return ((table.getChild(name) as { at(i: number): unknown }).at(row) as T | null) ?? none;

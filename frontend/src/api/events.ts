@@ -1,9 +1,10 @@
 /** News from the server while a training runs. */
-import type { CatalogNews, TrialNews, ViewsNews } from "./types";
+import type { CatalogNews, FindingsNews, TrialNews, ViewsNews } from "./types";
 
 export interface Listener {
   trial(news: TrialNews): void;
   catalog(news: CatalogNews): void;
+  findings(news: FindingsNews): void;
   views(news: ViewsNews): void;
   /** The connection was made, or lost; the browser tries again by itself. */
   reachable(is: boolean): void;
@@ -16,6 +17,7 @@ export function listen(listener: Listener): () => void {
   };
   on<TrialNews>("trial", (news) => listener.trial(news));
   on<CatalogNews>("catalog", (news) => listener.catalog(news));
+  on<FindingsNews>("findings", (news) => listener.findings(news));
   on<ViewsNews>("views", (news) => listener.views(news));
   source.onopen = () => listener.reachable(true);
   source.onerror = () => listener.reachable(false);

@@ -9,7 +9,9 @@ import {
   type HeatTable, type HistogramTable, type MetricTable, type SampleTable, type SeriesTable, type StepSampleTable,
   type UnitTable,
 } from "./tables";
-import type { Catalog, Gap, Graph, Layout, Modules, Note, Tensors, Trial, ViewResult, Views } from "./types";
+import type {
+  Catalog, Findings, Gap, Graph, Layout, Modules, Note, Silencing, Tensors, Trial, ViewResult, Views,
+} from "./types";
 import type { Table } from "@uwdata/flechette";
 
 /** One tensor over all steps. */
@@ -25,6 +27,7 @@ export interface TensorKey {
  * Keys begin with what makes an answer old:
  *
  *     catalog, views      the folder, the file of views
+ *     findings <trial>    the server says when there are others
  *     grows <trial> …     more of it comes while the trial runs
  *     fixed <trial> …     never changes
  */
@@ -62,6 +65,11 @@ export const askTrial = (trial: string): Request<Trial> => growingJson(trial, ""
 export const askTensors = (trial: string): Request<Tensors> => growingJson(trial, "tensors");
 export const askNotes = (trial: string): Request<readonly Note[]> => growingJson(trial, "notes");
 export const askGaps = (trial: string): Request<readonly Gap[]> => growingJson(trial, "gaps");
+
+export const askFindings = (trial: string): Request<Findings> =>
+  alone(json(`findings ${trial}`, trialAddress(trial, "findings")));
+export const saveSilence = (trial: string, wanted: Silencing): Promise<void> =>
+  putJson(trialAddress(trial, "findings"), wanted);
 
 function fixedJson<T>(trial: string, path: string): Request<T> {
   const url = trialAddress(trial, path);

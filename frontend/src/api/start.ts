@@ -6,19 +6,25 @@ import { address, apart, askBody, askTogether, RequestFailed, type Body, type Bo
 
 const HERE = address("");
 let given: Promise<Map<string, BodyOrFailure>> | null = null;
+let arrived: Map<string, BodyOrFailure> | null = null;
 
 export function beginStart(): void {
-  given = askBody(address("start")).then(({ data }) => new Map(apart(data.buffer)), () => new Map());
+  given = askBody(address("start")).then(({ data }) => (arrived = new Map(apart(data.buffer))), () => new Map());
 }
+
+/** Whether it can be had without asking: it must not wait for something else that has to be asked for. */
+export const isGiven = (url: string): boolean => arrived?.has(nameOf(url)) ?? false;
+
+const nameOf = (url: string): string => decodeURIComponent(url.slice(HERE.length));
 
 /** From now on the server is asked: what was given is no longer new. */
 export function endStart(): void {
-  given = null;
+  given = arrived = null;
 }
 
 async function takeGiven(url: string): Promise<BodyOrFailure | null> {
   const all = await given;
-  const name = decodeURIComponent(url.slice(HERE.length));
+  const name = nameOf(url);
   const found = all?.get(name) ?? null;
   all?.delete(name);
   return found;

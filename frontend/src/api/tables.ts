@@ -1,6 +1,6 @@
 /** Answers of the server as the page reads them: typed columns, and rows found by name. */
 import type { Table } from "@uwdata/flechette";
-import { listAt, metadata, numbers, texts } from "./columns";
+import { listAt, lists, metadata, numbers, texts } from "./columns";
 import type { StepFacts } from "./types";
 
 /** The page says "value" for both: parameters' own values are recorded under another word. */
@@ -128,7 +128,7 @@ export function histogramTable(table: Table): HistogramTable {
     steps: numbers(table, "step"),
     types: texts(table, "type"),
     first: numbers(table, "hist_first"),
-    counts: (row) => listAt(table, "hist", row, NO_NUMBERS),
+    counts: lists(table, "hist", NO_NUMBERS),
   };
 }
 
@@ -161,7 +161,7 @@ export function heatTable(table: Table): HeatTable {
     pass: numbers(table, "pass"),
     ordinals,
     place: (ordinal) => places.get(ordinal) ?? -1,
-    values: (row) => listAt(table, "values", row, none),
+    values: lists(table, "values", none),
   };
 }
 

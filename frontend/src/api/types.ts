@@ -255,6 +255,75 @@ export interface Layout {
   readonly groups: readonly string[];
 }
 
+/** One thing that looks wrong. */
+export interface Finding {
+  /** Its name in the trial: stays the same while more is recorded */
+  readonly id: string;
+  readonly check: string;
+  readonly severity: "info" | "warning" | "error";
+  /** A few words */
+  readonly title: string;
+  /** A sentence with the numbers */
+  readonly detail: string;
+  /** Where it begins: a node, a metric, or empty */
+  readonly node: string;
+  readonly role: string;
+  readonly of: string;
+  readonly firstStep: number;
+  readonly lastStep: number;
+  /** Of the steps at which it was seen */
+  readonly types: readonly string[];
+  /** Of the batch of the first step, where known */
+  readonly samples: readonly number[];
+  /** What was measured; null if it is not finite */
+  readonly value: number | null;
+  readonly threshold: number | null;
+  /** File:line */
+  readonly source: string;
+  readonly causes: readonly string[];
+  readonly remedies: readonly string[];
+  /** The view that shows it: what stands behind the page's address, from # on */
+  readonly link: string;
+  /** The finding that probably explains it, by its id; empty if none does */
+  readonly follows: string;
+  /** Other nodes with the same symptom */
+  readonly also: readonly string[];
+}
+
+/** What nobody wants to hear of; kept in findings.json in the folder of the trial. */
+export interface SilencedCheck {
+  readonly check: string;
+  /** Null: everywhere */
+  readonly node: string | null;
+  /** That are not shown because of it */
+  readonly findings: readonly Finding[];
+}
+
+/** What looks wrong in a trial, the most important first. */
+export interface Findings {
+  /** False: the first result is still on its way */
+  readonly checked: boolean;
+  /** A newer result is on its way */
+  readonly checking: boolean;
+  /** Why it could not be checked */
+  readonly problem: string | null;
+  /** How many were run */
+  readonly checks: number;
+  /** Recorded steps that they looked at */
+  readonly steps: number;
+  readonly lastStep: number | null;
+  readonly findings: readonly Finding[];
+  readonly silenced: readonly SilencedCheck[];
+}
+
+/** What the page sends to silence a check at a node, or everywhere, or to take that back. */
+export interface Silencing {
+  readonly check: string;
+  /** Null: everywhere */
+  readonly node: string | null;
+  readonly silenced: boolean;
+}
+
 /** Every answer with a status of 400 or more. */
 export interface Failure {
   /** A sentence for the user */
@@ -271,6 +340,11 @@ export interface TrialNews {
   readonly metrics: number;
   readonly lastStep: number | null;
   readonly closed: boolean;
+}
+
+/** Event `findings`: there are newer ones, or others are silenced. */
+export interface FindingsNews {
+  readonly trial: string;
 }
 
 /** Event `catalog`: trials have come or gone. */

@@ -4,6 +4,7 @@ import { itemsIn } from "./culling";
 import { paintBox } from "./graph_boxes";
 import { paintAllEdges, paintEndMarks, paintOwnEdges } from "./graph_edges";
 import { paintFrame, paintTitles } from "./graph_groups";
+import { paintMarks } from "./graph_marks";
 import { paintSpecks, SPECK_SCALE } from "./graph_specks";
 import type { GraphState } from "./graph_state";
 
@@ -47,6 +48,7 @@ export function paintGraph(context: CanvasRenderingContext2D, state: GraphState,
   if (frame.carried) paintCarried(context, state, frame.carried, camera.scale);
   context.setTransform(density, 0, 0, density, 0, 0);
   paintTitles(context, state, frames, camera);
+  paintMarks(context, state, camera);
 }
 
 /** The box itself stays until it is dropped; its shadow follows the pointer. */

@@ -1,9 +1,11 @@
 /** Everything that the picture of a graph depends on; painters read it and change nothing. */
 import type { Picture } from "../layout/client";
 import { NO_DEPENDENCIES, dependenciesOf, recordFor, type Dependencies } from "../model/dependencies";
+import type { Marks } from "../model/findings";
 import { shadesOf, type Heat, type HeatScale } from "../model/heat";
 import { Strips } from "./cells";
 import { edgeExtents } from "./culling";
+import { itemMarks, type ItemMark } from "./graph_marks";
 import { shadeTable, type ShadeTable } from "./shades";
 import type { Theme } from "./theme";
 
@@ -25,6 +27,8 @@ export interface GraphInput {
   readonly allEdges: boolean;
   /** 1 for tensors that the current step has; null if all. What it lacks is drawn faded. */
   readonly present: Uint8Array | null;
+  /** Where something looks wrong. */
+  readonly marks?: Marks | null;
 }
 
 export interface GraphState extends GraphInput {
@@ -37,6 +41,7 @@ export interface GraphState extends GraphInput {
   readonly record: number;
   readonly selectedItem: number;
   readonly dependencies: Dependencies;
+  readonly itemMarks: readonly ItemMark[];
 }
 
 /** Derives only what has changed since `before`: moving the scrubber must not touch anything but shades. */
@@ -55,6 +60,7 @@ export function graphState(input: GraphInput, before: GraphState | null): GraphS
     strips: sameChoice ? before.strips : new Strips(scene, selection.role, selection.pass),
     faces: sameChoice ? before.faces : facesOf(input),
     extents: samePicture ? before.extents : edgeExtents(layout),
+    itemMarks: samePicture && before.marks === input.marks ? before.itemMarks : itemMarks(scene, input.marks ?? NONE),
     record,
     selectedItem: selected ? scene.itemOfNode[selection.node] : -1,
     dependencies: sameChoice
@@ -64,6 +70,8 @@ export function graphState(input: GraphInput, before: GraphState | null): GraphS
         : NO_DEPENDENCIES,
   };
 }
+
+const NONE: Marks = new Map();
 
 const sameTensor = (a: GraphSelection, b: GraphSelection): boolean =>
   a.node === b.node && a.role === b.role && a.pass === b.pass;

@@ -1,6 +1,6 @@
 /** Where values stand in a histogram: by bins (logarithmic on both sides of zero) or by their size. Pure. */
 import {
-  addUp, BINS, binRange, binSpan, decadeBins, onBinAxis, onLinearAxis, total, valueSpan, ZERO_BIN, type Histogram,
+  addUp, BINS, binRange, binSpan, decadeBins, onLinearAxis, total, valueSpan, ZERO_BIN, type Histogram,
 } from "../model/histogram";
 import { shortNumber } from "../model/numbers";
 import { roundTicks } from "./axis";
@@ -87,7 +87,10 @@ function massOf(
   histogram: Histogram, from: number, to: number, slices: number, sliceOf: (bin: number) => number,
 ): Float64Array {
   const mass = new Float64Array(slices);
-  onBinAxis(histogram, from, to).forEach((part, i) => (mass[sliceOf(from + i)] += part));
+  const { first, counts } = histogram;
+  const whole = total(histogram) || 1;
+  const last = Math.min(counts.length - 1, to - first);
+  for (let i = Math.max(0, from - first); i <= last; i++) mass[sliceOf(first + i)] += Number(counts[i]) / whole;
   return mass;
 }
 

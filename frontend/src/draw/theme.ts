@@ -15,6 +15,8 @@ export interface Theme {
   readonly accent: string;
   readonly onAccent: string;
   readonly error: string;
+  readonly warning: string;
+  readonly notice: string;
   readonly kinds: Readonly<Record<Kind, string>>;
   readonly panelRgb: Rgb;
   readonly font: string;
@@ -43,6 +45,8 @@ export function readTheme(element: HTMLElement = document.documentElement): Them
     accent: color("accent"),
     onAccent: color("on-accent"),
     error: color("error"),
+    warning: color("warning"),
+    notice: color("notice"),
     kinds: Object.fromEntries(KINDS.map((kind) => [kind, color(`kind-${kind}`)])) as Record<Kind, string>,
     panelRgb: parseRgb(color("panel")),
     font: style.getPropertyValue("--font").trim() || "sans-serif",

@@ -5,6 +5,7 @@
 import { shapeText } from "../model/names";
 import type { Scene } from "../model/scene";
 import { heatText, SHADE_ABSENT, SHADE_INF, SHADE_NAN } from "../model/heat";
+import type { ItemMark } from "./graph_marks";
 import type { GraphState } from "./graph_state";
 
 export interface TwinItem {
@@ -22,18 +23,21 @@ export interface TwinItem {
  */
 export function twinItems(state: GraphState, most = 120): TwinItem[] {
   const { scene } = state.picture;
+  const marks = new Map(state.itemMarks.map((mark) => [mark.item, markWords(mark)]));
   const part = Math.max(1, Math.floor(most / 2));
   const middle = part * Math.floor(Math.max(0, state.selectedItem) / part) + Math.floor(part / 2);
   const start = Math.max(0, Math.min(middle - Math.floor(most / 2), scene.items.length - most));
   return scene.items.slice(start, start + most).map((item, k) => ({
     key: item.key,
-    label: item.open ? groupWords(scene, start + k) : boxWords(state, start + k),
+    label: (item.open ? groupWords(scene, start + k) : boxWords(state, start + k)) + (marks.get(start + k) ?? ""),
     level: item.depth + 1,
     expanded: item.group >= 0 ? item.open : null,
     selected: start + k === state.selectedItem,
     item: start + k,
   }));
 }
+
+const markWords = ({ severity, words }: ItemMark): string => `, ${severity}: ${words.join("; ")}`;
 
 function groupWords(scene: Scene, item: number): string {
   const { label, size } = scene.model.groups[scene.items[item].group];

@@ -119,17 +119,6 @@ export function onLinearAxis(histogram: Histogram, low: number, high: number, sl
   return mass;
 }
 
-/** Mass per bin from `first` to `last`, in fractions of the whole: an axis that is logarithmic beside zero. */
-export function onBinAxis(histogram: Histogram, first: number, last: number): Float64Array {
-  const mass = new Float64Array(Math.max(0, last - first + 1));
-  const whole = total(histogram) || 1;
-  for (let i = 0; i < histogram.counts.length; i++) {
-    const at = histogram.first + i - first;
-    if (at >= 0 && at < mass.length) mass[at] += Number(histogram.counts[i]) / whole;
-  }
-  return mass;
-}
-
 /** Bins whose lower magnitude is a power of ten, for labels on the axis of bins: [bin, text value]. */
 export function decadeBins(first: number, last: number): [number, number][] {
   const found: [number, number][] = [];

@@ -1,8 +1,9 @@
 /** The frame of the page: top bar, selectors, and the panel of the chosen tab. */
-import { Suspense, useEffect, useState } from "react";
-import { useMainTrial, usePart } from "../state/page";
+import { Suspense, useEffect, useRef, type ReactNode } from "react";
+import { useMainTrial, usePart, type Tab } from "../state/page";
+import { Kept } from "./kept";
 import { Help } from "./shell/help";
-import { Outline } from "./shell/outline";
+import { LeftSide } from "./shell/left_side";
 import { Selectors } from "./shell/selectors";
 import "./shell/shell.css";
 import { Side } from "./shell/side";
@@ -36,38 +37,44 @@ export function App() {
   );
 }
 
-/** The graph stays in the background, with its layout and camera; others are made anew when they are chosen. */
+/** Tabs that draw much stay in the background once they were seen; others are made anew when they are chosen. */
+const KEPT: readonly Exclude<Tab, "graph">[] = ["metrics", "network"];
+const TENSOR = <TensorPanel pane="a" />;
+
 function Stage() {
   const tab = usePart((page) => page.tab);
-  const [wasGraph, setWasGraph] = useState(tab === "graph");
-  useEffect(() => {
-    if (tab === "graph") setWasGraph(true);
-  }, [tab]);
   return (
     <main className="stage-of-page">
-      {(tab === "graph" || wasGraph) && (
-        <div className={tab === "graph" ? "layer" : "layer away"} inert={tab !== "graph"}>
-          <GraphTab isShown={tab === "graph"} />
-        </div>
-      )}
-      {tab !== "graph" && (
-        <div className="layer">
-          <Suspense>{PANELS[tab]}</Suspense>
-        </div>
-      )}
+      <Layer isShown={tab === "graph"}><GraphTab isShown={tab === "graph"} /></Layer>
+      {KEPT.map((each) => (
+        <Layer key={each} isShown={tab === each}>
+          <Kept isShown={tab === each}>{PANELS[each]}</Kept>
+        </Layer>
+      ))}
+      {tab !== "graph" && !KEPT.includes(tab) && <Layer isShown>{PANELS[tab]}</Layer>}
     </main>
+  );
+}
+
+/** One tab. What was never shown is not there at all. */
+function Layer({ isShown, children }: { readonly isShown: boolean; readonly children: ReactNode }) {
+  const wasShown = useRef(false);
+  wasShown.current ||= isShown;
+  if (!wasShown.current) return null;
+  return (
+    <div className={isShown ? "layer" : "layer away"} inert={!isShown}>
+      <Suspense>{children}</Suspense>
+    </div>
   );
 }
 
 function GraphTab({ isShown }: { readonly isShown: boolean }) {
   return (
     <div className="graph-tab">
-      <Side side="left" title="Outline" heading foldBelow={1400}>
-        <Outline />
-      </Side>
+      <LeftSide />
       <div className="middle"><GraphPanel /></div>
       <Side side="right" title="Tensor" foldBelow={1000}>
-        {isShown && <TensorPanel pane="a" />}
+        <Kept isShown={isShown}>{TENSOR}</Kept>
       </Side>
     </div>
   );

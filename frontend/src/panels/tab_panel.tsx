@@ -1,5 +1,6 @@
 /** The frame that tabs with one panel share: a bar of controls, and below it something that scrolls. */
 import { useEffect, useLayoutEffect, useRef, useState, type ReactNode, type RefObject } from "react";
+import { useGate } from "../state/gate";
 import { beginWork } from "../state/settled";
 import { Empty } from "../ui/parts";
 import "./tab_panel.css";
@@ -35,14 +36,17 @@ export function Waiting({ what }: { readonly what: string }) {
 /** Whether an element is on screen or near it: what is far away need not be loaded and drawn. */
 export function useSeen<T extends Element>(): readonly [RefObject<T | null>, boolean] {
   const element = useRef<T>(null);
+  const gate = useGate();
   const [seen, setSeen] = useState<boolean | null>(null);
   useEffect(() => {
-    const observer = new IntersectionObserver((entries) => setSeen(entries.some((entry) => entry.isIntersecting)), {
-      rootMargin: "250px",
-    });
+    const look = (entries: readonly IntersectionObserverEntry[]): void => {
+      // A tab in the background is not on screen, but keeps what it has drawn.
+      if (gate.isOpen) setSeen(entries.some((entry) => entry.isIntersecting));
+    };
+    const observer = new IntersectionObserver(look, { rootMargin: "250px" });
     observer.observe(element.current as T);
     return () => observer.disconnect();
-  }, []);
+  }, [gate]);
   useWork(seen === null);
   return [element, seen === true];
 }

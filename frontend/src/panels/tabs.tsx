@@ -11,6 +11,7 @@ const LOADS: Readonly<Record<Exclude<Tab, "graph">, Load>> = {
   network: () => import("./network/panel").then((module) => module.NetworkPanel),
   notes: () => import("./notes/panel").then((module) => module.NotesPanel),
   views: () => import("./views/panel").then((module) => module.ViewsPanel),
+  findings: () => import("./findings/panel").then((module) => module.FindingsPanel),
   run: () => import("./run/panel").then((module) => module.RunPanel),
 };
 

@@ -61,7 +61,7 @@ const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
 type Flat = Omit<Page, "look" | "other" | "heat" | "series" | "metrics" | "values">;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
-  notes: text, view: orNull(text), follow: yes,
+  side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text), follow: yes,
 };
 
 type Nested = Pick<Page, "heat" | "series" | "metrics" | "values">;
@@ -113,6 +113,17 @@ export function decode(address: string): State {
     recent: fields(words.get("order")).filter((field) => field === "aggregate" || look[field] !== null),
     recentOther: fields(words.get("b.order")).filter((field) => field in other),
   };
+}
+
+/** Only what an address names, as a link to a part of the page does. */
+export function partsOf(address: string): { readonly page: Partial<Flat & Nested>; readonly look: Partial<Look> } {
+  const words = new URLSearchParams(address);
+  if (words.get("v") !== VERSION) return { page: {}, look: {} };
+  const groups = (Object.keys(NESTED) as (keyof Nested)[]).map(
+    (group) => [group, get(words, `${group}.`, NESTED[group] as Forms)] as const,
+  );
+  const nested = Object.fromEntries(groups.filter(([, found]) => Object.keys(found).length > 0));
+  return { page: { ...get(words, "", FLAT as Forms), ...nested }, look: get(words, "", LOOK as Forms) };
 }
 
 type Forms = Readonly<Record<string, Form<unknown>>>;

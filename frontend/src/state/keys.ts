@@ -16,6 +16,7 @@ export const reach: {
   search?: () => void;
   fit?: () => void;
   help?: () => void;
+  finding?: (by: number) => void;
 } = {};
 
 export const KEYS: readonly KeyEntry[] = [
@@ -33,6 +34,8 @@ export const KEYS: readonly KeyEntry[] = [
   { keys: ["c"], words: "compare: two places side by side, and back", run: () => toggleCompare() },
   { keys: ["/"], words: "search", run: () => reach.search?.() },
   { keys: ["f"], words: "show the whole graph", run: () => reach.fit?.() },
+  { keys: ["n"], words: "show the next finding", run: () => reach.finding?.(1) },
+  { keys: ["N"], words: "show the finding before", run: () => reach.finding?.(-1) },
   { keys: TABS.map((_, i) => String(i + 1)), words: TABS.join(", "), run: (key) => show(TABS[Number(key) - 1]) },
   { keys: ["?"], words: "this help", run: () => reach.help?.() },
   { keys: ["←", "→", "↑", "↓"], words: "walk along edges (in the graph), step by step (in the scrubber)" },

@@ -1,7 +1,7 @@
 /** News of a running training: what has grown is asked for again; the selection is never touched, unless following. */
 import { useSyncExternalStore } from "react";
 import { listen } from "../api/events";
-import { askCatalog, askViews, growsWith } from "../api/requests";
+import { askCatalog, askFindings, askViews, growsWith } from "../api/requests";
 import { cache } from "./resource";
 import { shownNow } from "./shown";
 import { adjust, getState } from "./store";
@@ -76,6 +76,9 @@ export function goLive(): () => void {
       cache.invalidate((key) => key === askCatalog.key);
       tell({ reachable: true, heard: Date.now() });
     },
+    findings({ trial }) {
+      cache.invalidate((key) => key === askFindings(trial).key);
+    },
     views() {
       version++;
       cache.invalidate((key) => key === askViews.key);
@@ -87,7 +90,7 @@ export function goLive(): () => void {
         stayHere();
         sizes.clear();
         cache.retry();
-        cache.invalidate((key) => key === askCatalog.key || key.startsWith("grows "));
+        cache.invalidate((key) => key === askCatalog.key || /^(grows|findings) /.test(key));
       }
       if (is !== connection.reachable) tell({ ...connection, reachable: is });
     },

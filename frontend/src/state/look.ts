@@ -1,6 +1,6 @@
 /** What the page shows, as plain data. The address holds exactly this. */
 
-export const TABS = ["graph", "metrics", "compare", "network", "notes", "views", "run"] as const;
+export const TABS = ["graph", "metrics", "compare", "network", "notes", "views", "run", "findings"] as const;
 export type Tab = (typeof TABS)[number];
 
 export const AGGREGATES = ["mean", "std", "abs_max"] as const;
@@ -52,6 +52,10 @@ export interface Page {
     readonly sort: string;
     readonly show: "map" | "numbers";
   };
+  /** What stands beside the graph. */
+  readonly side: "findings" | "outline";
+  /** Chosen finding of the main trial. */
+  readonly finding: string | null;
   /** Filter of notes. */
   readonly notes: string;
   /** Chosen custom view. */
@@ -84,6 +88,8 @@ export const FIRST_PAGE: Page = {
   series: { statistic: "std", log: false, histogram: true },
   metrics: { names: [], smoothing: 0, log: false, x: "step" },
   values: { axes: null, index: [], sort: "", show: "map" },
+  side: "findings",
+  finding: null,
   notes: "",
   view: null,
   follow: false,

@@ -1,6 +1,7 @@
 /** Several answers at once, as for several trials. */
-import { useRef, useSyncExternalStore } from "react";
+import { useRef } from "react";
 import type { Entry, Request } from "../api/cache";
+import { useWatched } from "./gate";
 import { cache } from "./resource";
 
 export interface LoadedAll<T> {
@@ -20,6 +21,7 @@ export function useAll<T>(requests: readonly Request<T>[]): LoadedAll<T> {
   if (watching.current?.name !== name) {
     const watch = (call: () => void): (() => void) => {
       const stops = keys.map((key) => cache.watch(key, call));
+      for (const request of requests) cache.want(request); // it may have become old while nobody watched
       return () => stops.forEach((stop) => stop());
     };
     watching.current = { name, watch };
@@ -37,5 +39,5 @@ export function useAll<T>(requests: readonly Request<T>[]): LoadedAll<T> {
     kept.current = { name, entries, result };
     return result;
   };
-  return useSyncExternalStore((watching.current as { watch: (call: () => void) => () => void }).watch, read);
+  return useWatched((watching.current as { watch: (call: () => void) => () => void }).watch, read);
 }

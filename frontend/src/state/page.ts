@@ -4,11 +4,11 @@
  * Beyond what is said in look.ts: `trials` keeps its order when the main trial changes, so that colours stay with
  * their trials. The main trial is `useShown("a").trial`; `useTrials()` are the names on the page that really exist.
  */
-import { useSyncExternalStore } from "react";
 import type { Catalog, Trial } from "../api/types";
 import { askCatalog, askStep, askTrial } from "../api/requests";
 import type { StepTable } from "../api/tables";
 import { changeLook, compareWith, mergePage, swapped } from "./changes";
+import { useWatched } from "./gate";
 import { type Look, type Page, type Pane, type Shown } from "./look";
 import type { TensorColumns } from "./relax";
 import { cache, useLoaded } from "./resource";
@@ -20,22 +20,22 @@ import { batchOf, entriesOf, ofsOf } from "./world";
 export * from "./look";
 
 export function usePage(): Page {
-  return useSyncExternalStore(watchState, () => getState().page);
+  return useWatched(watchState, () => getState().page);
 }
 
 /** A part of the page: who reads it draws again only when it changes. `pick` must not make new objects. */
 export function usePart<T>(pick: (page: Page) => T): T {
-  return useSyncExternalStore(watchState, () => pick(getState().page));
+  return useWatched(watchState, () => pick(getState().page));
 }
 
 /** What is really shown: the same object until something in it changes. */
 export function useShown(pane: Pane): Shown {
-  return useSyncExternalStore(watchShown, () => shownNow(pane));
+  return useWatched(watchShown, () => shownNow(pane));
 }
 
 /** A part of it, for who does not care about the rest. `pick` must not make new objects. */
 export function useShownPart<T>(pane: Pane, pick: (shown: Shown) => T): T {
-  return useSyncExternalStore(watchShown, () => pick(shownNow(pane)));
+  return useWatched(watchShown, () => pick(shownNow(pane)));
 }
 
 /** The main trial. */
@@ -45,7 +45,7 @@ let keptTrials: readonly string[] = [];
 
 /** Names of the trials on the page, in the order of their colours. */
 export function useTrials(): readonly string[] {
-  return useSyncExternalStore(watchShown, () => {
+  return useWatched(watchShown, () => {
     const found = trialsOf(getState(), cache.peek(askCatalog.key).value as Catalog | null);
     if (found.join("\n") !== keptTrials.join("\n")) keptTrials = found;
     return keptTrials;

@@ -5,12 +5,13 @@
  * are one key or click away (steps around, other kinds of value, nodes along edges) are worked out with the same rules
  * as a real choice, and all hooks' questions are asked for them, nearest first.
  */
-import { useEffect, useId } from "react";
+import { useEffect, useId, useRef } from "react";
 import type { Request } from "../api/cache";
 import { askStep, askTrial, type TensorKey } from "../api/requests";
 import type { StepTable } from "../api/tables";
 import type { Trial } from "../api/types";
 import type { Union } from "../model/union";
+import { useGate } from "./gate";
 import { isReachable } from "./live";
 import type { Look, Shown } from "./look";
 import { cache } from "./resource";
@@ -44,14 +45,28 @@ export const rememberGraph = (union: Union): void => void (graph = union);
 
 export function useAhead(asked: readonly Question[]): void {
   const id = useId();
+  const gate = useGate();
+  const latest = useRef(asked);
   useEffect(() => {
-    if (asked.length) questions.set(id, asked);
-    else questions.delete(id);
-    shownThen = shownNow("a");
-    clearTimeout(timer);
-    timer = setTimeout(() => cache.whenIdle(() => idle(run)), WAIT_MS);
+    latest.current = asked;
+    if (gate.isOpen) putQuestions(id, asked);
   });
-  useEffect(() => () => void questions.delete(id), [id]);
+  useEffect(() => {
+    const remove = (): void => void questions.delete(id);
+    const stop = gate.add({ open: () => putQuestions(id, latest.current), close: remove });
+    return () => {
+      stop();
+      remove();
+    };
+  }, [id, gate]);
+}
+
+function putQuestions(id: string, asked: readonly Question[]): void {
+  if (asked.length) questions.set(id, asked);
+  else questions.delete(id);
+  shownThen = shownNow("a");
+  clearTimeout(timer);
+  timer = setTimeout(() => cache.whenIdle(() => idle(run)), WAIT_MS);
 }
 
 let shownThen: Shown | null = null; // what the questions are about

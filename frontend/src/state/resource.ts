@@ -1,6 +1,7 @@
 /** One cache for the page, and the hook that reads from it. */
-import { useRef, useSyncExternalStore } from "react";
+import { useRef } from "react";
 import { Cache, type Request } from "../api/cache";
+import { useWatched } from "./gate";
 
 export const cache = new Cache();
 
@@ -16,15 +17,21 @@ export interface Loaded<T> {
 const nothing = (): void => undefined;
 const idle = (): (() => void) => nothing;
 
+const watching = (request: Request<unknown>) => (call: () => void): (() => void) => {
+  const stop = cache.watch(request.key, call);
+  cache.want(request); // it may have become old while nobody watched
+  return stop;
+};
+
 /** Null: nothing is wanted. Reads from memory while rendering, so what is there is shown in the same frame. */
 export function useLoaded<T>(request: Request<T> | null): Loaded<T> {
   const key = request?.key ?? "";
   if (request) cache.want(request);
   const watchKey = useRef<{ key: string; watch: (call: () => void) => () => void }>({ key: "", watch: idle });
   if (watchKey.current.key !== key) {
-    watchKey.current = { key, watch: key ? (call) => cache.watch(key, call) : idle };
+    watchKey.current = { key, watch: request ? watching(request) : idle };
   }
-  const entry = useSyncExternalStore(watchKey.current.watch, () => cache.peek(key));
+  const entry = useWatched(watchKey.current.watch, () => cache.peek(key));
   const last = useRef<T | null>(null);
   const result = useRef<Loaded<T>>({ value: null, pending: false, problem: null });
   if (!request) last.current = null;

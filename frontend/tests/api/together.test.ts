@@ -95,3 +95,16 @@ test("answers are taken apart where the head says", () => {
   expect([[...first.data], first.header("X-Shape"), third.data.byteOffset]).toEqual([[1, 2, 3], "[3]", 240]);
   expect(second).toMatchObject({ message: "no", status: 404, kind: "No" });
 });
+
+test("what came with the page does not wait for what has to be asked for", async () => {
+  const flights: (readonly string[])[] = [];
+  const together = (urls: readonly string[]): Promise<BodyOrFailure[]> => {
+    flights.push([...urls].sort());
+    return new Promise(() => undefined);
+  };
+  const cache = new Cache(together, (url) => url.startsWith("given"));
+  const { request } = setUp();
+  for (const key of ["given 1", "far 1", "given 2", "far 2"]) cache.want(request(key));
+  await tick();
+  expect(flights.sort()).toEqual([["far 1", "far 2"], ["given 1", "given 2"]]);
+});

@@ -18,6 +18,8 @@ const EVERYTHING: State = {
     series: { statistic: "abs_mean", log: true, histogram: false },
     metrics: { names: ["loss/a,b", "lr"], smoothing: 0.85, log: true, x: "time" },
     values: { axes: [2, 0], index: [0, 3, 0], sort: "std", show: "numbers" },
+    side: "outline",
+    finding: "dead_units@a,b !&@gradient:total",
     notes: "nan=1&x",
     view: "attention",
     follow: true,

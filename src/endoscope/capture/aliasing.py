@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.regions import Region, overlaps, region_of, storage_key, version_of, visible
+from endoscope.capture.regions import Region, is_alone, overlaps, region_of, storage_key, version_of, visible
 
 #: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
 Read = int | tuple[int, ...]
@@ -193,6 +193,8 @@ class Aliasing:
 
     def adopt(self, stranger: torch.Tensor) -> tuple[Read | None, bool]:
         """What is seen through a tensor that nobody announced but whose memory is known, and whether that is all."""
+        if is_alone(stranger):
+            return None, False
         family = sorted(self.neighbours(stranger), key=lambda member: member[0])
         if not family or storage_key(stranger) is None:
             return None, False

@@ -112,9 +112,9 @@ def named_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     Looks into lists, tuples, NamedTuples, mappings, dataclasses, Hugging Face outputs and caches, and plain
     objects that carry tensors as attributes. A tensor is reported at every path that leads to it.
     """
-    seen: set[int] = set()
-    budget = [_MOST_LEAVES]
-    yield from _walk(value, path, seen, budget)
+    if value.__class__ is torch.Tensor:  # nearly always
+        return iter(((path, value),))
+    return _walk(value, path, set(), [_MOST_LEAVES])
 
 
 def _walk(value: Any, path: str, seen: set[int], budget: list[int]) -> Iterator[tuple[str, Any]]:

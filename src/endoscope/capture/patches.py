@@ -28,7 +28,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
@@ -174,8 +174,9 @@ os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def _install() -> None:
-    if _installed:
+    if _installed or _install_again():
         return
+    _known.clear()
     _open_composites()
     _exchange(torch.nn.Module, "_call_impl", _observed_call)
     _observe_functions()
@@ -201,19 +202,51 @@ def _run_compiled_code_eagerly() -> None:
     _eager.append(stack)
 
 
-#: What was put in the place of a name the last time, and of what: a recording installs the patches in every step.
-_replacements: dict[tuple[Any, str], tuple[Any, Any]] = {}
+class _Patch(NamedTuple):
+    """What is put in the place of a name, and what was there."""
+
+    owner: Any
+    name: str
+    inherited: bool
+    original: Any  # as it stands in the owner's own table; where it is inherited, what was found
+    replacement: Any
+
+    def fits(self) -> bool:
+        """Whether the name still means what it did."""
+        found = self.owner.__dict__.get(self.name)
+        return found is self.original or (self.inherited and getattr(self.owner, self.name) is self.original)
+
+    def put(self) -> None:
+        setattr(self.owner, self.name, self.replacement)
+
+    def take_off(self) -> None:
+        if self.inherited:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.original)
+
+
+_known: list[_Patch] = []  # those of the last time: a recording installs them in every step
+
+
+def _install_again() -> bool:
+    """As the last time, if nobody else has exchanged anything since."""
+    if not _known or not all(patch.fits() for patch in _known):
+        return False
+    for patch in _known:
+        patch.put()
+        _installed.append(patch.take_off)
+    _observe_functions()
+    return True
 
 
 def _exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    original = getattr(owner, name)
     inherited = isinstance(owner, type) and name not in vars(owner)
-    known, replacement = _replacements.get((owner, name), (None, None))
-    if known is not original:
-        replacement = make(original)
-        _replacements[owner, name] = (original, replacement)
-    setattr(owner, name, replacement)
-    _installed.append(lambda: delattr(owner, name) if inherited else setattr(owner, name, original))
+    original = getattr(owner, name) if inherited else owner.__dict__[name]
+    patch = _Patch(owner, name, inherited, original, make(getattr(owner, name)))
+    patch.put()
+    _known.append(patch)
+    _installed.append(patch.take_off)
 
 
 # ---- composites ---------------------------------------------------------------------------------

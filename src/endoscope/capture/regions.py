@@ -44,6 +44,21 @@ def storage_key(tensor: torch.Tensor) -> int | None:
         return None
 
 
+_use_count = getattr(torch._C, "_storage_Use_Count", None)
+
+
+def is_alone(tensor: torch.Tensor) -> bool:
+    """Whether certainly no other tensor lies in the same memory; False if that would have to be looked up."""
+    if _use_count is None or tensor.__class__ not in _PLAIN or _is_wrapped(tensor):
+        return False
+    try:
+        storage = tensor.untyped_storage()
+        # Memory that numpy or dlpack owns may be in several storages. Of the two users one is `storage` itself.
+        return storage.resizable() and _use_count(storage._cdata) == 2
+    except (RuntimeError, NotImplementedError):
+        return False
+
+
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 

@@ -12,7 +12,7 @@ from endoscope.schema.ops import SourceLine
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("capture", "replay", "recording"))
+_OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("capture", "findings", "replay", "recording"))
 
 
 class _InnerFiles(dict[str, bool]):

@@ -13,11 +13,13 @@ from endoscope.errors import EndoscopeError
 
 if TYPE_CHECKING:
     from endoscope.findings.finding import Finding
+    from endoscope.findings.together import Correlation
 
 SUMMARY = "say what looks wrong in recordings"
 NOT_CHECKED = 3  # exit code; 0: nothing above info, 1: warnings, 2: errors
 _WIDTH = 100
 _MOST_NODES = 5  # that are named beside the first one
+_MOST_PAIRS = 20  # of things that happen together
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--silence", metavar="CHECK[@NODE]", action="append", help="never report this again in the trial"
     )
+    parser.add_argument("--together", action="store_true", help="also say what happens together more than by chance")
     parser.add_argument("--list", action="store_true", help="list all checks with their thresholds")
 
 
@@ -53,10 +56,15 @@ def _check(path: Path, options: argparse.Namespace) -> int:
     from endoscope.findings.finding import SEVERITIES
 
     findings = endoscope.diagnose(path, checks=options.only)
+    together = endoscope.correlate(path) if options.together else []
     if options.json:
-        print(json.dumps([finding.to_dict() for finding in findings], indent=2))
+        plain = [finding.to_dict() for finding in findings]
+        pairs = [pair.to_dict() for pair in together]
+        print(json.dumps({"findings": plain, "together": pairs} if options.together else plain, indent=2))
     else:
         _print(findings, path)
+        if options.together:
+            _print_together(together)
     return max((SEVERITIES.index(finding.severity) for finding in findings), default=0)
 
 
@@ -68,6 +76,17 @@ def _print(findings: Sequence[Finding], path: Path) -> None:
         print(_text(number, finding), end="\n\n")
     counts = {word: sum(finding.severity == word for finding in findings) for word in ("error", "warning", "info")}
     print(", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts.items()))
+
+
+def _print_together(pairs: Sequence[Correlation]) -> None:
+    if not pairs:
+        print("\nNothing happens together more often than by chance.")
+        return
+    print("\nTogether more often than by chance, the strongest first:\n")
+    for pair in pairs[:_MOST_PAIRS]:
+        print("\n".join(_wrapped("", pair.sentence)))
+    if len(pairs) > _MOST_PAIRS:
+        print(f"   … and {len(pairs) - _MOST_PAIRS} more; --json prints all.")
 
 
 def _text(number: int, finding: Finding) -> str:

@@ -4,11 +4,14 @@ import argparse
 import difflib
 
 import endoscope
-from endoscope.cli import check, demo, ls, query, rm, show
+from endoscope.cli import check, demo, differences, ls, origin, query, report, rm, show
 
 # Each command is a module with SUMMARY (one line), add_options(parser) and run(options) -> exit code.
 # Whatever is slow to import is imported inside `run`, so that `endoscope --help` answers at once.
-COMMANDS = {"check": check, "demo": demo, "ls": ls, "query": query, "rm": rm, "show": show}
+COMMANDS = {
+    "check": check, "demo": demo, "differences": differences, "ls": ls, "origin": origin, "query": query,
+    "report": report, "rm": rm, "show": show,
+}  # fmt: skip
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

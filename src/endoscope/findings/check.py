@@ -44,6 +44,7 @@ class Seen:
     types: tuple[str, ...] = ()
     samples: tuple[int, ...] = ()
     also: tuple[str, ...] = ()  # nodes that certainly have it from here
+    source: str = ""  # file:line, if it is another one than that of the tensor
     cause: str = ""  # symptoms with different causes are never put together
 
     @property

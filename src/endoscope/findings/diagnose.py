@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 
+from endoscope.analysis.anomalies import Anomaly
 from endoscope.findings import ranking, settings, silence
+from endoscope.findings.anomalies import as_check, check_names, choose_own, of_trial
 from endoscope.findings.check import Check, Limits, Seen
+from endoscope.findings.evidence import STATISTICS
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
@@ -24,36 +28,59 @@ def diagnose(
     *,
     checks: Iterable[str] | None = None,
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
+    anomalies: Iterable[Anomaly] | None = None,
 ) -> list[Finding]:
     """What looks wrong in a trial, or in all trials of a folder, the most important first. Works without torch.
 
     `checks` names those that are run, all by default; `thresholds` changes them: {"dead_units": {"share": 0.7}}.
+    `anomalies` are your own, made by `endoscope.anomaly`; by default all that this process and endoscope.toml know.
     """
     found = look(path)
-    chosen = choose(checks)
+    names = None if checks is None else [checks] if isinstance(checks, str) else list(checks)
+    own = None if anomalies is None else list(anomalies)
     recordings = [found] if isinstance(found, Recording) else [found[name] for name in found]
-    findings = [one for recording in recordings for one in of_recording(recording, chosen, thresholds)]
+    if not recordings:
+        choose(names)
+    findings = [
+        one
+        for recording in recordings
+        for one in of_recording(recording, checks_of(recording.path, names, own), thresholds)
+    ]
     return sorted(findings, key=lambda one: one.rank)  # stable: else as ranked in its trial
+
+
+def checks_of(trial: Path, names: Sequence[str] | None = None, own: Sequence[Anomaly] | None = None) -> list[Check]:
+    """All checks that concern a trial, or those with some names; then own anomalies: those that are given, or known."""
+    known = of_trial(trial) if own is None else own
+    check_names(known)
+    built_in, chosen = choose_own(names, known)
+    return [*choose(built_in), *map(as_check, chosen if own is None else own)]
 
 
 def of_recording(
     recording: Recording, checks: Iterable[Check], thresholds: Mapping[str, Mapping[str, float]] | None = None
 ) -> list[Finding]:
     """The findings of one trial, ranked, without those that are silenced."""
-    changes = settings.read(recording.path, thresholds, all_checks())
     silenced = silence.read(recording.path)
+    return [one for one in with_silenced(recording, checks, thresholds) if not silence.is_silenced(one, silenced)]
+
+
+def with_silenced(
+    recording: Recording, checks: Iterable[Check], thresholds: Mapping[str, Mapping[str, float]] | None = None
+) -> list[Finding]:
+    """All findings of one trial, ranked."""
+    changes = settings.read(recording.path, thresholds, all_checks())
     facts = Facts(recording)
     if not facts.steps and not recording.metrics:
         return []
     with np.errstate(all="ignore"):  # NaN means "not recorded" here; comparisons with it are false
-        seen = [(check, one) for check in checks for one in _run(check, facts, settings.limits_of(check, changes))]
+        seen = [(check, one) for check in checks for one in run_check(check, facts, settings.limits_of(check, changes))]
         ranked = ranking.rank(seen, facts)
     bulk.release(recording)
-    findings = explained([_finding(entry, facts) for entry in ranked])
-    return [one for one in findings if not silence.is_silenced(one, silenced)]
+    return explained([_finding(entry, facts) for entry in ranked])
 
 
-def _run(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
+def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
     """What a check sees. If it fails, this is said, and all others are still run."""
     try:
         yield from list(check.run(facts, limits))
@@ -77,14 +104,14 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
         last_step=int(seen.steps[-1]) if len(seen.steps) else 0,
         types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
         source=source_of(seen, facts), causes=() if failed else check.causes, remedies=() if failed else check.remedies,
-        link=link_to(seen, facts.trial), also=entry.also,
+        link=link_to(seen, facts.trial, check.name), also=entry.also,
     )  # fmt: skip
 
 
 def source_of(seen: Seen, facts: Facts) -> str:
     """The line that made the tensor; of a parameter, the line that first reads it."""
-    if seen.tensor is None:
-        return ""
+    if seen.source or seen.tensor is None:
+        return seen.source
     if seen.tensor.key.source:
         return seen.tensor.key.source
     for child in facts.structure.children.get(seen.tensor.place, ()):
@@ -94,7 +121,7 @@ def source_of(seen: Seen, facts: Facts) -> str:
     return ""
 
 
-def link_to(seen: Seen, trial: str) -> str:
+def link_to(seen: Seen, trial: str, check: str) -> str:
     """The view of the page that shows it: what the page itself would write behind the # of its address."""
     words = {"v": "1", "tab": "graph" if seen.tensor is not None else "metrics", "trial": trial}
     if len(seen.types) == 1 and seen.types[0]:
@@ -107,4 +134,6 @@ def link_to(seen: Seen, trial: str) -> str:
         words |= {"pass": str(key.pass_)} if key.pass_ != 1 else {}
         if key.role:
             words["role"] = ("!" if key.role[0] in "-!" else "") + key.role
+        if check in STATISTICS:
+            words |= {"heat.statistic": STATISTICS[check], "series.statistic": STATISTICS[check]}
     return "#" + "&".join(f"{name}={quote(word, safe=':/,!')}" for name, word in words.items())

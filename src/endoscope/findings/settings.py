@@ -29,18 +29,22 @@ def limits_of(check: Check, changes: Mapping[str, Limits]) -> Limits:
 def read(trial: Path, own: Mapping[str, Any] | None, known: Mapping[str, Check]) -> dict[str, dict[str, float]]:
     """Check -> thresholds that were changed. `own` is {"dead_units": {"share": 0.7}}."""
     found: dict[str, dict[str, float]] = {}
-    folders = dict.fromkeys(folder.resolve() for folder in (trial.parent, trial, Path.cwd()))
-    for folder in folders:
-        file = folder / FILE
-        if file.is_file():
-            _merge(found, _checks_in(file), known, str(file))
+    for file in files(trial):
+        _merge(found, section(file, "checks"), known, str(file))
     _merge(found, own or {}, known, "thresholds")
     return found
 
 
-def _checks_in(file: Path) -> Any:
+def files(trial: Path) -> list[Path]:
+    """The files with settings that concern a trial; what a later one says counts more."""
+    folders = dict.fromkeys(folder.resolve() for folder in (trial.parent, trial, Path.cwd()))
+    return [folder / FILE for folder in folders if (folder / FILE).is_file()]
+
+
+def section(file: Path, name: str) -> Any:
+    """One table of a file with settings."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8")).get("checks", {})
+        return tomllib.loads(file.read_text(encoding="utf-8")).get(name, {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadArgument(f"{file} cannot be read as TOML: {error}. Correct it, or move it away.") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from endoscope.analysis.patterns import nearest
@@ -15,14 +15,15 @@ _MOST_SHOWN = 8
 class Keys:
     """All tensors of a recording, by number and by node."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         self.by_number: dict[int, Key] = {}
         self._of_node: dict[str, list[int]] = {}
-        for row in rows:
-            fields = {name: value for name, value in row.items() if name not in ("key", "pass", "shape")}
-            number = row["key"]
-            self.by_number[number] = Key(pass_=row["pass"], shape=tuple(row["shape"]), **fields)
-            self._of_node.setdefault(row["node"], []).append(number)
+        shapes = [tuple(shape) for shape in columns["shape"]]
+        fields = (columns["node"], columns["role"], columns["pass"], columns["of"], columns["kind"], shapes,
+                  *(columns[name] for name in ("dtype", "batch_dim", "module", "source")))  # fmt: skip
+        for number, *row in zip(columns["key"], *fields, strict=True):
+            self.by_number[number] = Key(*row)
+            self._of_node.setdefault(row[0], []).append(number)
 
     @property
     def nodes(self) -> list[str]:

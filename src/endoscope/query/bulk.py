@@ -31,8 +31,9 @@ from endoscope.store.tensors import keys_in
 
 _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
 _DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
-_LET_OTHERS_IN_SECS = 1e-4  # a lock that is taken again at once is never seen free by those who wait for it
-_STEPS_AT_ONCE = 64  # are read before their memory is given back
+_SEEN_FIRST = ("hist", "hist_first", "std")  # what the page draws of every tensor that somebody looks at
+_BREATH_SECS = 0.01  # a lock that is taken again at once is never seen free by those who wait for it
+_PAUSE_SECS = 1.0  # between two tables: a page that has just been opened needs both cores for itself
 _HASH = re.compile(r"\w{1,128}")
 
 
@@ -82,16 +83,20 @@ def prepare(recording: Recording) -> None:
 
 
 def warm(recording: Recording) -> None:
-    """Check what series will read, step by step, so that others can read meanwhile."""
+    """Check what series will read, beside everything else. What is not looked at first has time."""
     for table in PER_STEP:
-        for count, step in enumerate(recording.steps):
-            recording._reader.batch(table, step.ordinal)
-            time.sleep(_LET_OTHERS_IN_SECS)
-            if count % _STEPS_AT_ONCE == _STEPS_AT_ONCE - 1:
-                release(recording)
-        with recording._reader.lock:
-            recording._reader.columns(table)
+        recording._reader.check_ahead(table)
+        recording._reader.columns(table)
         release(recording)
+        for column in _SEEN_FIRST if table == "stats" else ():
+            while _keep(recording, table, column):
+                time.sleep(_BREATH_SECS)
+        time.sleep(_PAUSE_SECS)
+
+
+def _keep(recording: Recording, table: str, column: str) -> bool:
+    with recording._reader.lock:
+        return recording._reader.columns(table).keep(column)
 
 
 def release(recording: Recording) -> None:
@@ -149,7 +154,7 @@ def histograms(recording: Recording, which: Which) -> pa.Table:
         rows = np.flatnonzero((numbers != UNKNOWN) & ((types == which.type) | (which.type is None)))
         rows = rows[np.argsort(numbers[rows], kind="stable")]
         lists = Lists(*(part[rows] for part in lists))
-        counts = columns.contents("hist", lists).astype(np.uint32)
+        counts = columns.contents("hist", lists).astype(np.uint32, copy=False)
         return pa.table(
             {
                 "step": arrays.numbers(numbers[rows]),

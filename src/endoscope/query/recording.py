@@ -26,7 +26,9 @@ from endoscope.query.steps import Step, Steps
 from endoscope.query.values import Histogram, RawFiles
 from endoscope.schema.recording import Key
 from endoscope.store import description, paths
+from endoscope.store.ahead import Ahead
 from endoscope.store.reader import Checked, Problem, RankReader
+from endoscope.store.streams import to_list
 
 Found = TypeVar("Found")
 
@@ -52,9 +54,9 @@ class Gap(NamedTuple):
 class Recording:
     """A recorded trial."""
 
-    def __init__(self, path: str | Path, rank: int = 0) -> None:
+    def __init__(self, path: str | Path, rank: int = 0, *, ahead: Ahead | None = None) -> None:
         self.path = Path(path)
-        self._reader = RankReader(self.path, rank)
+        self._reader = RankReader(self.path, rank, ahead)
         self._description: dict[str, Any] = {}
         self._description_problem = ""
         self._steps = Steps(self._reader)
@@ -294,7 +296,8 @@ class Recording:
         with self._reader.lock:
             state = (self._reader.generation, len(self._reader.batches("keys")))
             if self._keys is None or self._keys[0] != state:
-                self._keys = (state, Keys(self._reader.table("keys").to_pylist()))
+                table = self._reader.table("keys").combine_chunks()
+                self._keys = (state, Keys({name: to_list(table[name]) for name in table.column_names}))
             return self._keys[1]
 
     def _names(self) -> Names:

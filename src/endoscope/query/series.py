@@ -15,7 +15,7 @@ from endoscope.query import arrays
 from endoscope.query.steps import UNKNOWN, Steps
 from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
 from endoscope.store.columns import Columns, Lists
-from endoscope.store.streams import to_numpy
+from endoscope.store.streams import to_list, to_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Metrics(Mapping[str, Series]):
         if self._table is None:
             found = self._read()
             columns = {name: found[name].combine_chunks() for name in found.column_names}
-            texts = {name: arrays.dictionary(columns[name].to_pylist()) for name in ("name", "type")}
+            texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
             self._table = pa.table(columns | texts)
         return self._table
 

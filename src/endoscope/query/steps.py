@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from endoscope.errors import LookupFailed
 from endoscope.store.reader import RankReader
+from endoscope.store.streams import to_list
 
 _MOST_SHOWN = 5
 UNKNOWN = np.iinfo(np.int64).min  # number of a step whose row is lost, or that was thinned
@@ -134,12 +135,9 @@ def _around(known: Sequence[int], number: Any) -> Sequence[int]:
 def _steps_of(batches: Sequence[pa.RecordBatch]) -> list[Step]:
     if not batches:
         return []
-    rows = pa.Table.from_batches(batches).to_pylist()
-    renamed = {"step": "number", "raw": "raw_file", "config": "config_json", "extra": "extra_json"}
-    known = set(Step.__slots__)
-    found = []
-    for row in rows:
-        fields = {renamed.get(name, name): value for name, value in row.items()}
-        fields["raw_samples"], fields["categories"] = tuple(row["raw_samples"]), tuple(row["categories"])
-        found.append(Step(**{name: value for name, value in fields.items() if name in known}))
-    return found
+    table = pa.Table.from_batches(batches).combine_chunks()
+    renamed = {"number": "step", "raw_file": "raw", "config_json": "config", "extra_json": "extra"}
+    columns = [to_list(table[renamed.get(name, name)]) for name in Step.__slots__]
+    for place in (Step.__slots__.index(name) for name in ("raw_samples", "categories")):
+        columns[place] = [tuple(value) for value in columns[place]]
+    return [Step(*fields) for fields in zip(*columns, strict=True)]

@@ -1,62 +1,80 @@
 """Memory for raw values that is used again at every step: the pages of fresh memory cost more than the copying.
 
-RawCollector copies into an arena ─► the writer thread writes it ─► give_back ─► the next step
+RawCollector copies into an arena ─► the writer thread writes it ─► give_back ─► its blocks serve the next steps
+
+Arenas share their blocks. While one is being written the next one is filled with blocks that were free, and takes those
+of the first when they come back: together they need little more memory than one.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import threading
 from typing import Any
 
 import numpy as np
 
 _ALIGNMENT = 64
-_SMALLEST_BLOCK = 2**20
-_MOST_KEPT = 2  # one that is being filled, one that is being written
+_BLOCK = 4 * 2**20
+_KEPT = 1.25  # times what an arena used: so much is kept for the next ones
+
+_Block = np.ndarray[Any, Any]
+_NOTHING: _Block = np.empty(0, np.uint8)
 
 
 class Arena:
     """Blocks of memory that are handed out piece by piece and taken back all at once."""
 
-    def __init__(self) -> None:
-        self._blocks: list[np.ndarray[Any, Any]] = []
-        self._used = 0  # bytes of the last block
-        self._before = 0  # bytes that were used of the others
+    def __init__(self, pool: Arenas) -> None:
+        self._pool = pool
+        self.blocks: list[_Block] = []
+        self._rest = _NOTHING  # what is free of the last block
 
-    def piece(self, size: int) -> np.ndarray[Any, Any]:
+    def piece(self, size: int) -> _Block:
         """So many bytes, still to be written."""
-        if not self._blocks or self._used + size > len(self._blocks[-1]):
-            self._before += self._used
-            self._blocks.append(np.empty(max(size, self._before // 2, _SMALLEST_BLOCK), np.uint8))
-            self._used = 0
-        start = self._used
-        self._used = -(-(start + size) // _ALIGNMENT) * _ALIGNMENT
-        return self._blocks[-1][start : start + size]
+        if size > len(self._rest):
+            self._rest = self._pool.block(size)
+            self.blocks.append(self._rest)
+        piece = self._rest[:size]
+        self._rest = self._rest[-(-size // _ALIGNMENT) * _ALIGNMENT :]
+        return piece
 
-    def clear(self) -> None:
-        """Nobody reads what was written: all of it is free, in one block the next time."""
-        if len(self._blocks) > 1:
-            needed = self._before + self._used
-            self._blocks.clear()  # before more is asked for
-            self._blocks.append(np.empty(needed, np.uint8))
-        self._used = self._before = 0
+    def clear(self) -> list[_Block]:
+        """Nobody reads what was written: its blocks are free."""
+        blocks, self.blocks, self._rest = self.blocks, [], _NOTHING
+        return blocks
 
 
 class Arenas:
-    """Those that are free. The training thread takes, the writer thread gives back."""
+    """The blocks that are free. The training thread takes, the writer thread gives back."""
 
     def __init__(self) -> None:
-        self._free: deque[Arena] = deque(maxlen=_MOST_KEPT)
+        self._free: list[_Block] = []
+        self._lock = threading.Lock()
+        self._dropped = False
 
     def take(self) -> Arena:
-        try:
-            return self._free.pop()
-        except IndexError:
-            return Arena()
+        return Arena(self)
+
+    def block(self, size: int) -> _Block:
+        """The smallest free one that is large enough, or a new one."""
+        with self._lock:
+            fitting = [number for number, block in enumerate(self._free) if len(block) >= size]
+            if fitting:
+                return self._free.pop(min(fitting, key=lambda number: len(self._free[number])))
+        return np.empty(max(size, _BLOCK), np.uint8)
 
     def give_back(self, arena: Arena) -> None:
-        arena.clear()
-        self._free.append(arena)
+        blocks = arena.clear()
+        if not blocks:
+            return
+        enough = _KEPT * sum(map(len, blocks))
+        with self._lock:
+            self._free += blocks
+            while self._free and (self._dropped or sum(map(len, self._free)) > enough):
+                self._free.pop(0)
 
     def drop(self) -> None:
-        self._free.clear()
+        """Nothing more will be asked for."""
+        with self._lock:
+            self._dropped = True
+            self._free.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from endoscope.recording.hearing import StepRecorder
-from endoscope.recording.structure import shape_of
+from endoscope.recording.structure import size_of
 from endoscope.recording.watch import Watch
 
 
@@ -56,5 +56,5 @@ class Batches:
         for slot in slots:
             tensor = self._recorder.kept.get(slot)
             if dim is not None and tensor is not None and tensor.dim() > dim:
-                return max(shape_of(tensor)[dim], 0)
+                return max(size_of(tensor)[dim], 0)
         return 0

@@ -23,7 +23,7 @@ from endoscope.recording.losses import LossGradients
 from endoscope.recording.meter import Meter
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.selection import Selection
-from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of, shape_of
+from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of, size_of
 from endoscope.recording.watch import Watch, names
 from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
@@ -130,6 +130,7 @@ class Capture:
     def begin(self) -> None:
         for position, (_, parameter) in enumerate(self.parameters.named):
             self.gradients.watch_parameter(-1 - position, parameter)
+        self.recorder.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
     def measure_early(self, raw: RawCollector) -> None:
@@ -141,7 +142,7 @@ class Capture:
         self.gradients.stop()
         self.gradients.check()
         if self.meter is not None:
-            self.meter.flush()
+            self.meter.end()
 
     def let_go(self) -> None:
         """Drop every reference to the user's tensors."""
@@ -208,11 +209,11 @@ class Capture:
         heard = len(self.recorder.nodes) * SECS_PER_OPERATION + len(self.recorder.calls.entries) * SECS_PER_CALL
         return self.seconds + heard + (0.0 if self.meter is None else self.meter.seconds)
 
-    def shape(self, slot: int) -> list[int] | None:
+    def shape(self, slot: int) -> tuple[int, ...] | None:
         """Of a value, also if it is not held any more."""
         tensor = self.recorder.kept.get(slot)
         if tensor is not None:
-            return shape_of(tensor)
+            return size_of(tensor)
         return None if self.meter is None else self.meter.shapes.get(slot)
 
     # ---- what the user says ----------------------------------------------------------------------

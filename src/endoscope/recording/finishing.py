@@ -12,12 +12,13 @@ import numpy as np
 from endoscope.errors import BadArgument
 from endoscope.recording.arena import Arena, Arenas
 from endoscope.recording.capture import Capture
+from endoscope.recording.incidents import Incidents
 from endoscope.recording.measuring import Package, batch_size, measure_step
 from endoscope.recording.raw import Keep, RawCollector
 from endoscope.recording.sampling import choose
 from endoscope.recording.shield import Shield
 from endoscope.recording.step import Step
-from endoscope.recording.structure import Structures
+from endoscope.recording.structure import Structure, Structures
 from endoscope.recording.verdicts import Decision
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord, RawValues, StepRecord
@@ -37,18 +38,18 @@ class Finisher:
         self._said: set[GapRecord] = set()
         self._categories: Counter[str] = Counter()  # how often samples of each were kept raw
         self._arenas = Arenas()
+        self._incidents = Incidents()
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
         self.seconds = 0.0
 
     def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
         samples = self._samples(step, capture, decision)
-        structure = capture.structure(self._structures)
-        for text in capture.unmatched:
-            error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
-            self._shield.report(f"what={text!r}", error)
+        structure = self.structure(step, capture)
         raw = self.raw_collector(samples) if capture.meter is None else capture.meter.raw
         package = measure_step(capture, structure.items, raw)
+        with self._shield("the search for what made NaN or infinity"):
+            package.extra |= self._incidents.look(capture, structure.items, package, step.number)
         self._raw_bytes += package.raw_bytes
         seconds = capture.cost() + time.perf_counter() - started
         self.seconds += seconds
@@ -61,6 +62,15 @@ class Finisher:
         )  # fmt: skip
         self._worker.put(lambda: self._write_and_free(record, package, raw.arena), package.bytes)
         self._worker.let_catch_up()
+
+    def structure(self, step: Step, capture: Capture) -> Structure:
+        """Items and graph of a step; says which patterns mean nothing in it."""
+        structure = capture.structure(self._structures)
+        for text in capture.unmatched:
+            error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
+            self._shield.report(f"what={text!r}", error)
+        capture.unmatched = []
+        return structure
 
     def raw_collector(self, samples: Sequence[int]) -> RawCollector:
         return RawCollector(self._keep, self._raw_bytes, samples, self._arenas.take())

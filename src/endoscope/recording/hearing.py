@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from endoscope.capture.boundary import bound_names
+from endoscope.capture.boundary import add_outputs, bound_names
 from endoscope.capture.calls import Calls
 from endoscope.capture.compiled_calls import without_compiled_calls
 from endoscope.capture.functions import FunctionFacts, Role
@@ -249,7 +249,12 @@ class StepRecorder(Recorder):
         if call >= 0 and not self.deaf:
             try:
                 with _unheard():  # or we would hear ourselves looking at the result
-                    super().end_module(call, out)
+                    if self.keeper is not None:  # the step may have ended inside of this call
+                        self.holder.module_ended(call, out)
+                    if self.calls.entries[call].root:
+                        self.calls.leave(call)
+                        self.inside_target = False
+                        add_outputs(self, out)
             except Exception as error:
                 self.give_up("the result of a module", error)
 

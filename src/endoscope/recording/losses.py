@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of
+from endoscope.recording.grad_hooks import GradHooks
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class LossGradients:
         self.hold_all = False  # rather than borrow
         self._handed_over = False  # `torch.autograd.grad` is running
         self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
-        self._handles: list[Any] = []
+        self._hooks = GradHooks()
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
     @contextlib.contextmanager
@@ -97,15 +98,14 @@ class LossGradients:
             return
         with torch._C.DisableTorchFunction():
             try:
-                self._handles.append(tensor.register_hook(partial(self._heard, self._store, slot)))
+                self._hooks.on_gradient(tensor, partial(self._heard, self._store, slot))
             except RuntimeError:  # autograd has given it up: a view whose base was overwritten
                 return
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         if parameter.requires_grad:
-            self._handles.append(parameter.register_hook(partial(self._heard, self._arrives, slot, parameter)))
-            arrived = partial(self._heard, self._arrived, slot)
-            self._handles.append(parameter.register_post_accumulate_grad_hook(arrived))
+            self._hooks.on_gradient(parameter, partial(self._heard, self._arrives, slot, parameter))
+            self._hooks.after_accumulation(parameter, partial(self._heard, self._arrived, slot))
 
     def _heard(self, what: Callable[..., None], *args: Any) -> None:
         """A failure of ours must not end the backward pass. Sums that may lack a part are not kept."""
@@ -216,9 +216,7 @@ class LossGradients:
 
     def stop(self) -> None:
         """Take the hooks off."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.take_off()
 
     def let_go(self) -> None:
         self.stop()

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from endoscope.recording.capture import Capture
-from endoscope.recording.meter import Place, measure_and_keep
+from endoscope.recording.meter import measure_and_keep
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
-from endoscope.recording.structure import Item, shape_of
+from endoscope.recording.structure import Item, size_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Measured, chosen, joined, measure
+from endoscope.stats import Measured, Request, chosen, joined
 
 
 class Row(NamedTuple):
@@ -30,6 +30,7 @@ class Row(NamedTuple):
     of: str
     tensor: Tensor
     batch_dim: int | None
+    minus: Tensor | None = None  # what is subtracted
 
 
 class Early(NamedTuple):
@@ -67,13 +68,15 @@ def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Pack
         for slot in capture.gradients.lost:
             reason = "the gradient was overwritten by code that could not be heard"
             found.gap(capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
-        keys, parts = found.keys_of_early()
+        keys, parts, rest = found.early_rows()
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
             extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows)
-        _measure(found.rows, raw, keys, parts)
-        _measure(_updates(capture, items), raw, keys, parts)  # last: they take the place of the parameters' copies
-        measured = joined(parts or [measure([])])
+        rows = [*found.rows, *_updates(capture, items)]
+        requests = [*rest, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in rows]]
+        parts.append(measure_and_keep(requests, raw, len(keys) - len(rest)))
+        keys += [_key(row.item, row.of, size_of(row.tensor), row.tensor.dtype, row.batch_dim) for row in rows]
+        measured = joined(parts)
         left_out = capture.not_held()
         left_out += [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
@@ -83,12 +86,12 @@ def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Pack
         )  # fmt: skip
 
 
-def _measure(rows: list[Row], raw: RawCollector, keys: list[Key], parts: list[Measured]) -> None:
-    """Measure rows now, and put their keys and numbers behind those that there are."""
-    if not rows:
-        return
-    parts.append(measure_and_keep([(row.tensor, row.batch_dim) for row in rows], raw, len(keys)))
-    keys += [_key(row.item, row.of, tuple(shape_of(row.tensor)), row.tensor.dtype, row.batch_dim) for row in rows]
+def rows_of(capture: Capture, items: list[Item]) -> list[Row]:
+    """What there is now of some items, to be looked at; nothing is measured yet."""
+    found = _Found(capture)
+    for item in items:
+        found.add(item)
+    return found.rows
 
 
 def batch_size(capture: Capture) -> int:
@@ -127,8 +130,10 @@ class _Found:
             return
         else:
             capture, slot = self._capture, item.slot
-            shape = capture.shape(slot)
-            if shape is not None:
+            names = () if self._meter is None else self._meter.rows.get((slot, "value"), ())
+            if len(names) == 1:
+                dim = names[0][0]
+            elif (shape := capture.shape(slot)) is not None:
                 call = capture.recorder.nodes[capture.recorder.slot_node[slot]][12]
                 dim = capture.batches.dim_of(shape, item.batch_dim, call)
             if not self._take(item, "value", dim):
@@ -161,50 +166,50 @@ class _Found:
         """Whether it was measured early; of a tensor with several names each name has a row."""
         if self._meter is None or item.slot < 0:
             return False
-        rows = self._meter.rows.get(Place(item.slot, of, dim))
-        if not rows:
+        names = self._meter.rows.get((item.slot, of))
+        if not names:
             return False
-        self.early.append(Early(item, of, dim, rows.pop(0) if len(rows) > 1 else rows[0]))
+        mine = [number for number, (batch_dim, _) in enumerate(names) if batch_dim == dim]
+        if not mine:
+            return False
+        row = names.pop(mine[0])[1] if len(mine) > 1 else names[mine[0]][1]
+        self.early.append(Early(item, of, dim, row))
         return True
 
-    def keys_of_early(self) -> tuple[list[Key], list[Measured]]:
-        """One key for each row that was measured early, and these rows."""
+    def early_rows(self) -> tuple[list[Key], list[Measured], list[Request]]:
+        """One key for each row that the meter has; the rows that are measured; and what the last ones are to be
+        measured from."""
         if self._meter is None or not self._meter.about:
-            return [], []
+            return [], [], []
         about = self._meter.about
         keys = {early.row: _key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early}
         if len(keys) < len(self.early) or len(keys) < len(about):
             return self._rows_again()
-        return [keys[row] for row in range(len(about))], self._meter.parts
+        return [keys[row] for row in range(len(about))], self._meter.parts, self._meter.last
 
-    def _rows_again(self) -> tuple[list[Key], list[Measured]]:
+    def _rows_again(self) -> tuple[list[Key], list[Measured], list[Request]]:
         """A tensor got another name when its gradient had been measured: it has one row for both names. Or nobody asks
         for a row."""
         assert self._meter is not None
-        about = self._meter.about
+        meter, about = self._meter, self._meter.about
         keys = [_key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early]
         rows = [early.row for early in self.early]
-        self._meter.raw.move(rows)
-        return keys, [chosen(joined(self._meter.parts), rows)]
+        parts = [*meter.parts, measure_and_keep(meter.last, meter.raw, len(about) - len(meter.last))]
+        meter.raw.move(rows)
+        return keys, [chosen(joined(parts), rows)], []
 
 
 def _updates(capture: Capture, items: list[Item]) -> list[Row]:
-    """What optimizers added. The copies made before become the differences, in place: fresh memory would be dearer."""
-    parameters = capture.parameters
-    moved = [item for item in items if item.kind == "parameter" and -1 - item.slot in parameters.before]
-    if not moved:
-        return []
-    now = [parameters.named[-1 - item.slot][1].detach() for item in moved]
-    differences = [parameters.before[-1 - item.slot] for item in moved]
-    for before, after in zip(differences, now, strict=True):
-        torch.sub(after, before, out=before)
-    return [Row(item, "update", tensor, None) for item, tensor in zip(moved, differences, strict=True)]
+    """What optimizers added: parameters minus their copies, formed while they are read."""
+    before, named = capture.parameters.before, capture.parameters.named
+    moved = [(item, -1 - item.slot) for item in items if item.kind == "parameter" and -1 - item.slot in before]
+    return [Row(item, "update", named[at][1].detach(), None, before[at]) for item, at in moved]
 
 
 @lru_cache(8192)  # most are the same at every step
 def _key(item: Item, of: str, shape: tuple[int, ...], dtype: torch.dtype, batch_dim: int | None) -> Key:
     return Key(
-        node=item.node, role=item.role, pass_=item.pass_, of=of, kind=item.kind, shape=shape,
+        node=item.node, role=item.role, pass_=item.pass_, of=of, kind=item.kind, shape=tuple(shape),
         dtype=str(dtype).removeprefix("torch."), batch_dim=NO_BATCH if batch_dim is None else batch_dim,
         module=item.module, source=item.source,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from endoscope.capture.regions import version_of
 from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.raw import RawCollector
-from endoscope.recording.structure import shape_of
+from endoscope.recording.structure import size_of
 from endoscope.stats import Measured, Request, measure
 
 TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and more than this would leave the cache
@@ -47,22 +47,23 @@ class Meter:
         self._recorder = recorder
         self._batches = batches
         self.raw = raw
-        self.rows: dict[Place, list[int]] = {}  # several, where a tensor has several names
+        self.rows: dict[tuple[int, str], list[tuple[int | None, int]]] = {}  # batch dimension and row of each name
         self.parts: list[Measured] = []
         self.about: list[tuple[tuple[int, ...], torch.dtype]] = []  # shape and type, row by row
-        self.shapes: dict[int, list[int]] = {}  # slot -> shape of what was measured there
+        self.shapes: dict[int, tuple[int, ...]] = {}  # slot -> shape of what was measured there
         self.came_again: set[tuple[int, str]] = set()  # gradients of which only a part was measured
         self._gradients: set[tuple[int, str]] = set()
         self._names: dict[int, list[int | None]] = {}  # slot -> batch dimension, once for each of its names
         self._waiting: list[_Waiting] = []
         self._slots: set[int] = set()  # values that are held only to be measured
         self._bytes = 0
+        self.last: list[Request] = []  # of a step that has ended: the rows behind `parts`, to be measured
         self.seconds = 0.0
 
     def value(self, slot: int, tensor: Tensor, said: int | None) -> None:
         """A value that the recorder holds has got a name."""
         call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
-        dim = self._batches.dim_of(shape_of(tensor), said, call)
+        dim = self._batches.dim_of(size_of(tensor), said, call)
         self._names.setdefault(slot, []).append(dim)
         self._slots.add(slot)
         self._add(_Waiting(Place(slot, "value", dim), None, -1), tensor)
@@ -91,44 +92,53 @@ class Meter:
 
     def flush(self) -> None:
         """Measure what waits, and let go of it."""
-        if not self._waiting:
-            return
-        started = time.perf_counter()
+        started, first = time.perf_counter(), len(self.about)
+        requests = self._numbered()
+        if requests:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                self.parts.append(measure_and_keep(requests, self.raw, first))
+        self.seconds += time.perf_counter() - started
+
+    def end(self) -> None:
+        """The step has ended. What still waits is measured together with all the rest: calls are dear."""
+        self.last = self._numbered()
+
+    def _numbered(self) -> list[Request]:
+        """What waits gets its rows and is let go of, but for what is to be measured now."""
         waiting, self._waiting, self._bytes = self._waiting, [], 0
+        requests: list[Request] = []
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            found = [(entry.place, self._unchanged(entry)) for entry in waiting]
-            whole = [(place, tensor) for place, tensor in found if tensor is not None]
-            self._measure(whole)
+            for entry in waiting:
+                tensor = self._unchanged(entry)
+                if tensor is not None:
+                    self._number(entry.place, tensor)
+                    requests.append(Request(tensor, entry.place.batch_dim))
         for slot in self._slots:
             self._recorder.kept.pop(slot, None)
             self._recorder.kept_versions.pop(slot, None)
         self._slots.clear()
-        self.seconds += time.perf_counter() - started
+        return requests
 
     def _unchanged(self, entry: _Waiting) -> Tensor | None:
         if entry.tensor is None:
             return self._recorder.held_value(entry.place.slot)
         return entry.tensor.detach() if version_of(entry.tensor) == entry.version else None
 
-    def _measure(self, tensors: list[tuple[Place, Tensor]]) -> None:
-        if not tensors:
-            return
-        pairs = [(tensor, place.batch_dim) for place, tensor in tensors]
-        self.parts.append(measure_and_keep(pairs, self.raw, len(self.about)))
-        for place, tensor in tensors:
-            shape = shape_of(tensor)
-            self.rows.setdefault(place, []).append(len(self.about))
-            self.about.append((tuple(shape), tensor.dtype))
-            if place.of == "value":
-                self.shapes[place.slot] = shape
+    def _number(self, place: Place, tensor: Tensor) -> None:
+        """The next row of statistics is of this tensor."""
+        shape = size_of(tensor)
+        self.rows.setdefault(place[:2], []).append((place.batch_dim, len(self.about)))
+        self.about.append((shape, tensor.dtype))
+        if place.of == "value":
+            self.shapes[place.slot] = shape
 
 
-def measure_and_keep(tensors: Sequence[tuple[Tensor, int | None]], raw: RawCollector, first: int) -> Measured:
-    """Statistics of tensors, each with its batch dimension, and raw values of those that could be measured; `first` is
-    the row of the first one."""
-    measured = measure([Request(tensor, dim) for tensor, dim in tensors])
-    refused = {number for number, _ in measured.gaps}
-    for number, (tensor, dim) in enumerate(tensors):
-        if number not in refused:
-            raw.add(first + number, tensor, dim)
+def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int) -> Measured:
+    """Statistics of tensors, and raw values of those that could be measured; `first` is the row of the first one."""
+    measured = measure(requests)
+    if raw.wants:
+        refused = {number for number, _ in measured.gaps}
+        for number, request in enumerate(requests):
+            if number not in refused:
+                raw.add(first + number, request.tensor, request.batch_dim, request.minus)
     return measured

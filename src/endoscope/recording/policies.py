@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from endoscope.analysis.anomalies import Anomaly
 from endoscope.errors import BadArgument
 from endoscope.recording.arguments import whole
 from endoscope.recording.triggers import Trigger, on_nonfinite, on_outlier_samples, on_spike
@@ -57,7 +58,7 @@ def at(numbers: Iterable[int]) -> Policy:
     return _At(numbers)
 
 
-def either(*policies: Policy | int) -> Policy:
+def either(*policies: Policy | Anomaly | int) -> Policy:
     """Record a step if at least one of the policies says so."""
     if not policies:
         raise BadArgument("either() needs at least one policy: either(every(100), on_nonfinite()).")
@@ -101,6 +102,10 @@ def policy_of(when: Any) -> Policy:
         return decaying()
     if isinstance(when, int) and not isinstance(when, bool):
         return every(when)
+    if isinstance(when, Anomaly):
+        from endoscope.recording.anomalies import OnAnomaly  # here: it needs patterns, which take long to load
+
+        return OnAnomaly(when)
     if isinstance(when, (list, tuple, set, frozenset)):
         raise BadArgument(f"when={when!r} holds several policies. Say how they go together: either(a, b).")
     if not callable(when):

@@ -53,25 +53,32 @@ class RawCollector:
         self.arena = arena
         self._spent = spent  # by earlier steps of the trial
         self._samples = list(samples)
+        self._of_batch: dict[int, list[int]] = {}  # size of a batch -> the chosen samples that are in it
         self.bytes = 0
         self.found: list[tuple[int, np.ndarray[Any, Any], list[int] | None]] = []  # row, values, samples
         self.left_out: list[tuple[int, str]] = []  # row, why
 
-    def add(self, row: int, tensor: Tensor, batch_dim: int | None) -> None:
+    @property
+    def wants(self) -> bool:
+        return self._keep.samples > 0
+
+    def add(self, row: int, tensor: Tensor, batch_dim: int | None, minus: Tensor | None = None) -> None:
+        """Raw values of a row; with `minus`, those of `tensor - minus`."""
         try:
-            self._add(row, tensor, batch_dim)
+            self._add(row, tensor, batch_dim, minus)
         except Exception as error:  # one odd tensor must not cost the others
             self.left_out.append((row, f"{type(error).__name__}: {error}"))
 
-    def _add(self, row: int, tensor: Tensor, batch_dim: int | None) -> None:
+    def _add(self, row: int, tensor: Tensor, batch_dim: int | None, minus: Tensor | None) -> None:
         keep = self._keep
-        if keep.samples == 0:
+        if not self.wants:
             return
         if batch_dim is None:
             limit, samples, size = keep.parameter_bytes, None, tensor.numel() * tensor.element_size()
         else:
-            samples = [s for s in self._samples if s < tensor.shape[batch_dim]]
-            per_sample = tensor.numel() // max(tensor.shape[batch_dim], 1) * tensor.element_size()
+            batch = tensor.shape[batch_dim]
+            samples = self._samples_below(batch)
+            per_sample = tensor.numel() // max(batch, 1) * tensor.element_size()
             limit, size = keep.tensor_bytes, per_sample * len(samples)
             if not samples:
                 return
@@ -79,16 +86,28 @@ class RawCollector:
         if reason:
             self.left_out.append((row, reason))
             return
+        if minus is not None:
+            tensor = tensor - minus
         if tensor.layout is not torch.strided:
             tensor = tensor.to_dense()
         if batch_dim is not None and samples is not None:
-            tensor = _chosen(tensor.movedim(batch_dim, 0), samples)
+            tensor = _chosen(tensor.movedim(batch_dim, 0) if batch_dim else tensor, samples)
         self.found.append((row, self._copied(tensor), samples))
         self.bytes += size
+
+    def _samples_below(self, batch: int) -> list[int]:
+        found = self._of_batch.get(batch)
+        if found is None:
+            found = self._of_batch[batch] = [sample for sample in self._samples if sample < batch]
+        return found
 
     def _copied(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         """Outside torch; types that numpy lacks travel as whole numbers of their size."""
         memory = self.arena.piece(tensor.numel() * tensor.element_size())
+        if tensor.dtype is torch.float32 and tensor.is_cpu:  # nearly always
+            values = memory.view(np.float32).reshape(tensor.shape)
+            torch.from_numpy(values).copy_(tensor)
+            return values
         copy = torch.from_numpy(memory).view(tensor.dtype).view(tensor.shape)
         copy.copy_(tensor)
         if tensor.dtype is torch.bfloat16:

@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -39,6 +39,10 @@ from endoscope.recording.watch import KEEP_OUT, LET_IN, Watch, make_watch
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
 from endoscope.store.writer import TrialWriter
+
+if TYPE_CHECKING:
+    from endoscope.analysis.anomalies import Look
+    from endoscope.analysis.rules import Where
 
 PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
 
@@ -269,6 +273,7 @@ class Run:
                 keep=step.keep,
                 metrics=step.metrics,
                 nonfinite=False if capture is None else capture.nonfinite,
+                held=None if capture is None else functools.partial(self._look, step, capture),
             )
             self._last_type = decision.type
             kept = capture is not None and decision.keep
@@ -281,35 +286,58 @@ class Run:
                     self._finisher.metrics(step.number, decision.type, step.metrics)
         finally:
             if capture is not None:
-                self._gradients_are_used_up |= bool(capture.gradients.lost)
-                if capture.meter is not None:
-                    self._hold_all |= bool(capture.meter.came_again)
-                    if not kept:
-                        self._finisher.give_back(capture.meter.raw)
-                capture.let_go()
-                if self._spectra is not None:
-                    self._spectra.finished(kept)
-            self._account(step, capture, kept, started)
+                self._let_go(capture, kept)
+                step.spent += capture.cost() + time.perf_counter() - started
+            self._account(step, kept)
         for problem in self._schedule.take_problems():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
 
-    def _account(self, step: Step, capture: Capture | None, kept: bool, started: float) -> None:
+    def _look(self, step: Step, capture: Capture, where: Where, known: dict[int, Any], samples: bool) -> list[Look]:
+        from endoscope.recording.looking import look_at  # here: most runs have no anomalies of their own
+
+        structure = self._finisher.structure(step, capture)
+        return look_at(capture, structure, (step.number, step.type or ""), where, known, samples)
+
+    def _let_go(self, capture: Capture, kept: bool) -> None:
+        """Of everything that was held of a step."""
+        self._gradients_are_used_up |= bool(capture.gradients.lost)
+        if capture.meter is not None:
+            self._hold_all |= bool(capture.meter.came_again)
+            if not kept:
+                self._finisher.give_back(capture.meter.raw)
+        capture.let_go()
+        if self._spectra is not None:
+            self._spectra.finished(kept)
+
+    def _account(self, step: Step, kept: bool) -> None:
         if self._budget is None:
             return
-        now, own = time.perf_counter(), 0.0
-        if capture is not None:
-            own = capture.cost() + now - started
+        now = time.perf_counter()
+        if step.spent:
             written = 0.0
             if kept:  # what the writer thread took for the recorded step before this one
                 written, self._written = self._worker.seconds - self._written, self._worker.seconds
-            self._budget.spent(own + written, step.type or "", kept=kept)
-        self._budget.trained(now - self._clock - own)
+            self._budget.spent(step.spent + written, step.type or "", kept=kept)
+        self._budget.trained(now - self._clock - step.spent)
         self._clock = now
 
     def _decides_late(self, about_keeping: bool) -> None:
         if about_keeping:
             self._schedule.expect_late_decisions()
+
+    def _decided_against(self, step: Step) -> None:
+        """Let go of the values of a step at once, unless a pass of it is running."""
+        capture = step.capture
+        if capture is None or capture.recorder.inside_target or in_backward():
+            return
+        started, step.capture = time.perf_counter(), None
+        self._schedule.could_not_capture()
+        try:
+            capture.end()
+        finally:
+            self._let_go(capture, kept=False)
+            step.spent += capture.cost() + time.perf_counter() - started
 
     # ---- hooks -----------------------------------------------------------------------------------
 

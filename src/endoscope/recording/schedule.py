@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from endoscope.recording.budget import RARE, ROUTINE, URGENT, Budget
 from endoscope.recording.policies import decaying, is_late, is_urgent, name_of, parts_of, policy_of
-from endoscope.recording.verdicts import Decision, NotKnownYet, Policy, StepInfo, Verdict
+from endoscope.recording.verdicts import Decision, Held, NotKnownYet, Policy, StepInfo, Verdict
 
 __all__ = ["Decision", "Schedule", "StepInfo", "Verdict"]
 
@@ -53,10 +53,12 @@ class Counts:
         number: int,
         metrics: Mapping[str, Any] | None = None,
         nonfinite: bool | Callable[[], bool] | None = None,
+        held: Held | None = None,
     ) -> StepInfo:
         """What policies are told about the next step of this type."""
         unrecorded = self.seen - self.last_seen - 1
-        return StepInfo(number, self.type, self.seen, self.recorded, self.last_recorded, unrecorded, metrics, nonfinite)
+        known = (self.seen, self.recorded, self.last_recorded, unrecorded)
+        return StepInfo(number, self.type, *known, metrics, nonfinite, held)
 
     def count(self, number: int, recorded: bool) -> None:
         if recorded:
@@ -122,6 +124,7 @@ class Schedule:
         keep: bool | None = None,  # what the user decided
         metrics: Mapping[str, Any] = _NO_METRICS,
         nonfinite: bool | Callable[[], bool] = False,  # a function is called only if a policy wants to know
+        held: Held | None = None,  # the same for statistics of held values
     ) -> Decision:
         """The step has ended, captured or not: is it recorded, under which type, and why.
 
@@ -134,7 +137,7 @@ class Schedule:
             counts = self._counts = self._counts_of(counts.type if type is None else type)
         elif not self._captured and not self._late:
             return self._close(counts.passed)
-        info = counts.info(self._number, metrics, nonfinite)
+        info = counts.info(self._number, metrics, nonfinite, held)
         if self._wishes is None or retyped:
             self._wishes = self._ask(self._early, info)
         return self._close(self._decide(keep, self._wishes + self._ask(self._late, info)))

@@ -37,6 +37,7 @@ class Step:
         self.samples: list[int] | None = None
         self.categories: list[str] | None = None
         self.forwards = 0
+        self.spent = 0.0  # seconds of the training thread that went into recording it
         self.moved = False  # an optimizer has stepped, and the step goes on
 
     @property
@@ -95,7 +96,10 @@ class Step:
         samples: Sequence[int] | None = None,
         categories: Sequence[Any] | None = None,
     ) -> None:
-        """Say, any time before the step ends, what it was and whether it is kept, and which samples of it."""
+        """Say, any time before the step ends, what it was and whether it is kept, and which samples of it.
+
+        With `keep=False` its values are let go of at once, so that word is the last one.
+        """
         with self._run.shield("decide"), torch._C.DisableTorchFunction():
             if type is not None:
                 self.type = str(type)
@@ -106,6 +110,8 @@ class Step:
             if categories is not None:
                 self.categories = [str(c) for c in _listed(categories)]
             self._run._decides_late(type is not None or keep is not _NOT_SAID)
+            if self.keep is False:
+                self._run._decided_against(self)
 
     # ---- as a block ------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ class Structure(NamedTuple):
 #: An edge that the user stated: between positions in the list of items.
 Links = Iterable[tuple[int, int]]
 #: The shape of the value in a slot, if that is known.
-ShapeAt = Callable[[int], list[int] | None]
+ShapeAt = Callable[[int], tuple[int, ...] | None]
 MOST_STRUCTURES = 256
 
 
@@ -103,15 +103,14 @@ def _describe(recorder: StepRecorder, item: Item, shape_at: ShapeAt) -> dict[str
         node = recorder.nodes[recorder.slot_node[item.slot]]
         described["type"] = node[0].type
         described["modules"] = list(recorder.calls.path(node[12]))
-        described["shape"] = shape_at(item.slot)
+        shape = shape_at(item.slot)
+        described["shape"] = None if shape is None else list(shape)
     return described
 
 
-def shape_of(tensor: Tensor) -> list[int]:
-    """Sizes that differ between the samples of a nested tensor are -1."""
-    if tensor.is_nested:
-        return [int(tensor.size(0)), *[-1] * (tensor.dim() - 1)]
-    return list(tensor.shape)
+def size_of(tensor: Tensor) -> tuple[int, ...]:
+    """The shape; sizes that differ between the samples of a nested tensor are -1."""
+    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape
 
 
 def _edges(recorder: StepRecorder, items: list[Item]) -> dict[tuple[int, int], list[str]]:

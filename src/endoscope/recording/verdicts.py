@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from endoscope.errors import EndoscopeError
+
+if TYPE_CHECKING:  # what patterns need takes long to load, and most runs have none
+    from endoscope.analysis.anomalies import Look
+    from endoscope.analysis.rules import Where
 
 
 class NotKnownYet(EndoscopeError):
@@ -16,10 +20,14 @@ class NotKnownYet(EndoscopeError):
     """
 
 
+#: Statistics of the tensors of a finished step that are meant, with what is known of earlier steps; of samples, too?
+Held = Callable[["Where", dict[int, Any], bool], "list[Look]"]
+
+
 class StepInfo:
     """What a policy is asked about: one step, and what is known of the earlier steps of its type."""
 
-    __slots__ = ("_metrics", "_nonfinite", "last_recorded", "number", "recorded", "seen", "type", "unrecorded")
+    __slots__ = ("_metrics", "_nonfinite", "held", "last_recorded", "number", "recorded", "seen", "type", "unrecorded")
 
     def __init__(
         self,
@@ -31,6 +39,7 @@ class StepInfo:
         unrecorded: int | None = None,  # steps of this type since then; all of them if none was recorded
         metrics: Mapping[str, Any] | None = None,  # name -> number or one number a sample; None: not known yet
         nonfinite: bool | Callable[[], bool] | None = None,  # None: not known yet
+        held: Held | None = None,  # looks at held values; None: there are none
     ) -> None:
         self.number = number
         self.type = type
@@ -40,6 +49,7 @@ class StepInfo:
         self.unrecorded = seen if unrecorded is None else unrecorded
         self._metrics = metrics
         self._nonfinite = nonfinite
+        self.held = held
 
     @property
     def metrics(self) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,20 +10,12 @@ import numpy as np
 import pyarrow as pa
 from starlette.responses import Response, StreamingResponse
 
+from endoscope.server.json_answers import as_json, to_json
+
+__all__ = ["InPieces", "as_arrow", "as_floats", "as_json", "to_json"]
+
 _PIECE = 1 << 20  # bytes; larger tensors are sent in pieces, so that they need no second copy
 _ARROW = "application/vnd.apache.arrow.stream"
-
-
-def as_json(data: Any, status: int = 200) -> Response:
-    return Response(to_json(data), status, media_type="application/json")
-
-
-def to_json(data: Any) -> str:
-    """JSON that every browser reads: NaN and infinities, which JSON does not have, become null."""
-    try:
-        return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, TypeError):
-        return json.dumps(_plain(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def as_arrow(table: pa.Table, facts: Mapping[str, Any] | None = None) -> Response:
@@ -66,15 +57,3 @@ class InPieces(StreamingResponse):
     def pieces(self) -> Iterator[bytes]:
         for start in range(0, len(self._data), _PIECE):
             yield bytes(self._data[start : start + _PIECE])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value

@@ -1,58 +1,54 @@
 """Starting the server: which port, which address, in the foreground or beside the user's own code.
 
-show(path) ─► library, views ─► socket ─► uvicorn in a thread ─► Viewer
-`endoscope show` ─► the same, then waits until Ctrl+C
+    start ─► path, views, port: whatever can be wrong is said now ─► the address is known, and told
+          ─► uvicorn in a thread serves the page's files (early.py) ─► numpy, pyarrow, the recording ─► the data, too
+
+`endoscope show` does this and waits until Ctrl+C; `endoscope.show` returns a Viewer. What takes time to import is
+imported where it is needed, in the order in which a browser asks for it.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
-import threading
-import webbrowser
+from collections.abc import Callable
 from os import PathLike
-
-import uvicorn
+from typing import TYPE_CHECKING
 
 from endoscope.errors import BadArgument
-from endoscope.server import app as application
-from endoscope.server.library import Library
-from endoscope.server.live import Live
-from endoscope.server.security import EVERYWHERE, Access
-from endoscope.server.views import Views
+from endoscope.query import places
+from endoscope.server.access import EVERYWHERE, Access
+
+if TYPE_CHECKING:
+    from endoscope.server.serving import Serving
 
 FIRST_PORT = 6280
 _PORTS_TRIED = 20
-_START_SECS = 30.0
 
 
 class Viewer:
     """A server that runs in a thread of its own, until `close()` or the end of the process."""
 
-    def __init__(self, server: _Server, bound: socket.socket, access: Access) -> None:
-        self._server = server
-        self._thread = threading.Thread(target=server.run, args=([bound],), name="endoscope-viewer", daemon=True)
-        self.port: int = bound.getsockname()[1]
-        self.address = _address(access, self.port)
-        self._thread.start()
-        if not server.is_up.wait(_START_SECS) or server.should_exit:
-            raise BadArgument(f"The server could not be started at {self.address}. What it said stands above.")
+    def __init__(self, serving: Serving, port: int, address: str) -> None:
+        self._serving = serving
+        self.port = port
+        self.address = address
 
     def __repr__(self) -> str:
-        return f"<Viewer at {self.address}>" if self._thread.is_alive() else "<Viewer, closed>"
+        return f"<Viewer at {self.address}>" if self._serving.thread.is_alive() else "<Viewer, closed>"
 
     def wait(self) -> None:
         """Keep serving until Ctrl+C."""
         try:
-            while self._thread.is_alive():
-                self._thread.join(0.5)
+            while self._serving.thread.is_alive():
+                self._serving.thread.join(0.5)
         except KeyboardInterrupt:
             self.close()
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.should_exit = True
-        self._thread.join()
+        self._serving.stop()
 
 
 def show(
@@ -67,35 +63,72 @@ def show(
 
     Only this machine can reach it. With another `host`, whoever has the address with its token can.
     """
-    library, custom = Library(path), Views(views)
+    return start(path, port=port, host=host, views=views, browser=browser)
+
+
+def start(
+    path: str | PathLike[str],
+    *,
+    port: int | None,
+    host: str,
+    views: str | PathLike[str] | None,
+    browser: bool,
+    announce: Callable[[str], None] | None = None,
+) -> Viewer:
+    """The same. `announce` is told the address as soon as a browser may ask for it, though it will have to wait."""
+    _check_views(views)
     access = Access.of_host(host)
     bound = _bind(host, port)
-    app = application.create(library, custom, access)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", ws="none", server_header=False)
-    viewer = Viewer(_Server(config, app.state.live), bound, access)
-    library.prepare()
-    if browser:
-        webbrowser.open(viewer.address)
-    return viewer
+    try:
+        ahead = places.ahead(path)
+        address = _address(access, bound.getsockname()[1])
+        if announce is not None:
+            announce(address)
+        return _serve(path, views, access, bound, address, ahead, browser)
+    except BaseException:
+        bound.close()
+        raise
 
 
-class _Server(uvicorn.Server):
-    """Says when it is up, and lets listeners go before it waits for them."""
+def _serve(
+    path: str | PathLike[str],
+    views: str | PathLike[str] | None,
+    access: Access,
+    bound: socket.socket,
+    address: str,
+    ahead: places.Ahead | None,
+    browser: bool,
+) -> Viewer:
+    from endoscope.server.early import Early
+    from endoscope.server.serving import Serving
 
-    def __init__(self, config: uvicorn.Config, live: Live) -> None:
-        super().__init__(config)
-        self._live = live
-        self.is_up = threading.Event()
+    early = Early(access)
+    serving = Serving(early, bound)
+    serving.start(address)
+    try:
+        if browser:
+            import webbrowser
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            await super().startup(sockets)
-        finally:
-            self.is_up.set()
+            webbrowser.open(address)
+        from endoscope.server import app as application
+        from endoscope.server.library import Library
+        from endoscope.server.views import Views
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._live.stop()
-        await super().shutdown(sockets)
+        library = Library(path, ahead)
+        app = application.create(library, Views(views), access)
+        serving.at_end(app.state.live.stop)
+        library.prepare()
+        early.begin(app)
+    except BaseException as error:
+        early.fail(error)
+        serving.stop()
+        raise
+    return Viewer(serving, bound.getsockname()[1], address)
+
+
+def _check_views(views: str | PathLike[str] | None) -> None:
+    if views is not None and not os.path.isfile(os.path.expanduser(views)):
+        raise BadArgument(f"There is no file {views} with views. Type the path of a Python file after --views.")
 
 
 def _bind(host: str, port: int | None) -> socket.socket:

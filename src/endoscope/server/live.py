@@ -20,6 +20,7 @@ from starlette.routing import Route
 from endoscope.errors import EndoscopeError
 from endoscope.server import wire
 from endoscope.server.answers import to_json
+from endoscope.server.checking import Checking
 from endoscope.server.library import Library
 from endoscope.server.views import Views
 
@@ -33,9 +34,10 @@ Event = tuple[str, Any]  # name, data
 class Live:
     """Everybody who listens, and the one task that looks."""
 
-    def __init__(self, library: Library, views: Views) -> None:
+    def __init__(self, library: Library, views: Views, checking: Checking | None = None) -> None:
         self._library = library
         self._views = views
+        self._checking = checking or Checking(library)
         self._listeners: set[asyncio.Queue[Event | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._known = (library.names, views.stamp())
@@ -64,6 +66,7 @@ class Live:
     def stop(self) -> None:
         """Let everybody go; otherwise a server would wait for pages that wait for it."""
         self._is_over = True
+        self._checking.stop()
         if self._task is not None:
             self._task.cancel()
         for queue in self._listeners:
@@ -91,7 +94,8 @@ class Live:
         if stamp != self._known[1]:
             events.append(("views", wire.ViewsNews(file=str(self._views.file))))
         self._known = (names, stamp)
-        return events + [("trial", self._news_of(name)) for name in grown]
+        events += [("trial", self._news_of(name)) for name in grown]
+        return events + [("findings", wire.FindingsNews(trial=name)) for name in self._checking.news()]
 
     def _news_of(self, name: str) -> wire.TrialNews:
         recording = self._library.get(name)

@@ -10,13 +10,9 @@ Answers carry a policy that lets the browser load nothing from elsewhere and run
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import ipaddress
-import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,9 +20,11 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from endoscope.server.answers import as_json
+from endoscope.server.access import EVERYWHERE, Access, address_of, is_loopback
+from endoscope.server.json_answers import as_json
 
-EVERYWHERE = ("0.0.0.0", "::")
+__all__ = ["EVERYWHERE", "FRAMES", "Access", "Guard", "is_loopback"]
+
 FRAMES = "/frames/"  # what custom views made; has a policy of its own
 
 _PAGE = {
@@ -63,31 +61,6 @@ _ALWAYS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How the server can be reached, and what it takes."""
-
-    host: str = "127.0.0.1"
-    token: str = ""  # empty: only this machine can ask, so nothing more is needed
-
-    @classmethod
-    def of_host(cls, host: str) -> Access:
-        """A host that is not this machine's own loopback gets a fresh token."""
-        return cls(host, "" if is_loopback(host) else secrets.token_urlsafe(24))
-
-    @property
-    def cookie(self) -> str:
-        """Cookies are shared by all ports of a machine, so each server has its own name."""
-        return "endoscope-" + hashlib.sha256(self.token.encode()).hexdigest()[:12]
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    address = _address(host)
-    return address is not None and address.is_loopback
 
 
 class Guard:
@@ -130,7 +103,7 @@ class Guard:
             return True
         if self._access.host in EVERYWHERE:
             # Addresses cannot be rebound, and these names are the machine's own.
-            return _address(name) is not None or name.lower() in _own_names()
+            return address_of(name) is not None or name.lower() in _own_names()
         return bool(self._access.token) and name.lower() == self._access.host.strip("[]").lower()
 
     def _has_token(self, asked: HTTPConnection) -> bool:
@@ -180,13 +153,6 @@ def _name_in(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return None
 
 
 def _own_names() -> set[str]:

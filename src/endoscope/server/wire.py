@@ -190,6 +190,60 @@ class Layout(TypedDict):
     groups: list[str]  # prefixes of names that get a box of their own
 
 
+class Finding(TypedDict):
+    """One thing that looks wrong."""
+
+    id: str  # its name in the trial: stays the same while more is recorded
+    check: str
+    severity: Literal["info", "warning", "error"]
+    title: str  # a few words
+    detail: str  # a sentence with the numbers
+    node: str  # where it begins: a node, a metric, or empty
+    role: str
+    of: str
+    firstStep: int
+    lastStep: int
+    types: list[str]  # of the steps at which it was seen
+    samples: list[int]  # of the batch of the first step, where known
+    value: float | None  # what was measured; null if it is not finite
+    threshold: float | None
+    source: str  # file:line
+    causes: list[str]
+    remedies: list[str]
+    link: str  # the view that shows it: what stands behind the page's address, from # on
+    follows: str  # the finding that probably explains it, by its id; empty if none does
+    also: list[str]  # other nodes with the same symptom
+
+
+class SilencedCheck(TypedDict):
+    """What nobody wants to hear of; kept in findings.json in the folder of the trial."""
+
+    check: str
+    node: str | None  # null: everywhere
+    findings: list[Finding]  # that are not shown because of it
+
+
+class Findings(TypedDict):
+    """What looks wrong in a trial, the most important first."""
+
+    checked: bool  # false: the first result is still on its way
+    checking: bool  # a newer result is on its way
+    problem: str | None  # why it could not be checked
+    checks: int  # how many were run
+    steps: int  # recorded steps that they looked at
+    lastStep: int | None
+    findings: list[Finding]
+    silenced: list[SilencedCheck]
+
+
+class Silencing(TypedDict):
+    """What the page sends to silence a check at a node, or everywhere, or to take that back."""
+
+    check: str
+    node: str | None  # null: everywhere
+    silenced: bool
+
+
 class Failure(TypedDict):
     """Every answer with a status of 400 or more."""
 
@@ -205,6 +259,12 @@ class TrialNews(TypedDict):
     metrics: int  # rows
     lastStep: int | None
     closed: bool
+
+
+class FindingsNews(TypedDict):
+    """Event `findings`: there are newer ones, or others are silenced."""
+
+    trial: str
 
 
 class CatalogNews(TypedDict):

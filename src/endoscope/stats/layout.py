@@ -9,6 +9,7 @@ from __future__ import annotations
 # One request: where the numbers are, and what is wanted.
 (
     ADDRESS,  # of the first element
+    MINUS,  # address of float32 numbers that are subtracted, or 0; only of a request that is dense and has no units
     SAMPLE_ROW,  # first row in the table of samples, -1: samples are not wanted
     UNIT_AT,  # first entry in the tables of units
     DIMS_AT,  # where its dimensions begin in the table of dimensions
@@ -22,8 +23,8 @@ from __future__ import annotations
     DIMS,  # 0: a sample is one dense piece of memory; else how many (size, stride) describe it
     UNIT_KIND,
     UNITS,
-) = range(13)
-REQUEST_FIELDS = 13
+) = range(14)
+REQUEST_FIELDS = 14
 
 # How the units lie in a sample.
 NO_UNITS = 0

@@ -82,17 +82,19 @@ class _Measurement:
         """Find out how to measure one tensor, and put it into the plan if that is what the kernels can do."""
         reading = None
         try:
-            tensor = request.tensor
+            tensor, batch_dim, samples, units, minus = request
+            subtracted = 0 if minus is None else self._subtracted(request)
+            if minus is not None and not subtracted:
+                tensor = self._difference(request)
             address = locate(tensor) if type(tensor) in _ORDINARY else None
             if address is None:
                 tensor = self._plain(tensor)
                 address = locate(tensor)
-            batch_dim = request.batch_dim
             strides = None if not batch_dim and tensor.is_contiguous() else tensor.stride()
-            reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, request.samples, request.units)
+            reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units)
             if address is not None and self.kernels:
                 row = self.samples if reading.samples else -1
-                self.plan.add(address, reading, row, self.units)
+                self.plan.add(address, subtracted, reading, row, self.units)
             else:
                 reading = reading._replace(how=reading.how._replace(unit_order=()))  # torch keeps their order
                 self.elsewhere.append((number, tensor, reading.samples))
@@ -117,11 +119,29 @@ class _Measurement:
         fused.start()
         return fused
 
-    def _plain(self, tensor: Tensor) -> Tensor:
+    def _subtracted(self, request: Request) -> int:
+        """The address of what the kernels can subtract while they read; 0 if they cannot."""
+        tensor, minus = request.tensor, request.minus
+        assert minus is not None
+        ordinary = type(tensor) in _ORDINARY and type(minus) in _ORDINARY and request.batch_dim is None
+        if not (ordinary and tensor.dtype is minus.dtype is torch.float32 and self.kernels):
+            return 0
+        if tensor.shape != minus.shape or not (tensor.is_contiguous() and minus.is_contiguous()):
+            return 0
+        return locate(minus) or 0 if locate(tensor) else 0
+
+    def _difference(self, request: Request) -> Tensor:
+        assert request.minus is not None
         with torch.no_grad():
-            tensor = as_plain(tensor)
+            return self._keep(request.tensor.detach() - request.minus.detach())
+
+    def _keep(self, tensor: Tensor) -> Tensor:
         self.kept.append(tensor)
         return tensor
+
+    def _plain(self, tensor: Tensor) -> Tensor:
+        with torch.no_grad():
+            return self._keep(as_plain(tensor))
 
 
 @lru_cache(8192)  # the same shapes come back in every step

@@ -47,18 +47,19 @@ class Plan:
     def __init__(self) -> None:
         self._rows: list[int] = []  # numbers of the requests that are for the kernels
         self._loads: list[int] = []
+        self._fields: list[int] = []
         self._table = array("q")
         self._dims = array("q")
         self._count = 0
 
     def skip(self) -> None:
         """The next request is not for the kernels."""
-        self._table.extend((0,) * at.REQUEST_FIELDS)
+        self._fields += (0,) * at.REQUEST_FIELDS
         self._count += 1
 
-    def add(self, address: int, reading: Reading, sample_row: int, unit_at: int) -> None:
+    def add(self, address: int, minus: int, reading: Reading, sample_row: int, unit_at: int) -> None:
         """The next request is for the kernels."""
-        self._table.extend((address, sample_row, unit_at, len(self._dims) // 2, *reading.fields))
+        self._fields += (address, minus, sample_row, unit_at, len(self._dims) // 2, *reading.fields)
         if reading.dims:
             self._dims.extend(reading.dims)
         self._rows.append(self._count)
@@ -73,6 +74,7 @@ class Plan:
         """
         if not self._rows:
             return
+        self._table = array("q", self._fields)
         job = self._job(answers)
         first, second = self._shares() if threads > 1 else (self._rows, [])
         helper = _started(kernels, job, second, (tensors, self, answers)) if second else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One tensor to measure."""
 
     tensor: torch.Tensor
     batch_dim: int | None
     samples: bool = True  # also each sample on its own
     units: bool = True  # also each unit over the batch
+    minus: torch.Tensor | None = None  # of the same shape and type: `tensor - minus` is measured
 
 
 @dataclass(frozen=True, slots=True)

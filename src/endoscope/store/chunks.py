@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from endoscope.schema.recording import NO_STEP
-from endoscope.store import layout, paths
+from endoscope.store import paths
 from endoscope.store.journal import Commit
 from endoscope.store.maps import Maps
 
@@ -77,6 +77,8 @@ def sizes_needed(commit: Commit) -> Mapping[str, int]:
 
 
 def _messages(file: str, start: int, end: int, maps: Maps) -> list[Chunk]:
+    from endoscope.store import layout  # needs pyarrow, which whoever reads a journal does not
+
     found = []
     try:
         data = maps.get(file, end)

@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from endoscope import __version__
 from endoscope.errors import NewerFormat
 from endoscope.schema.recording import FORMAT_VERSION
@@ -23,6 +20,9 @@ from endoscope.store.sealed import seal, unseal
 
 def describe(name: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
     """The contents of trial.json for a trial that begins now."""
+    import numpy as np  # not needed by those who read it
+    import pyarrow as pa
+
     versions = {"endoscope": __version__, "python": platform.python_version(), "platform": platform.platform()}
     versions |= {"numpy": np.__version__, "pyarrow": pa.__version__}
     if torch := sys.modules.get("torch"):  # the store never imports it

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from endoscope.store import direct
 from endoscope.store.paths import UNFINISHED
 
 Bytes = bytes | memoryview
@@ -81,19 +82,25 @@ class AppendFile:
 def write_whole(path: Path, buffers: Sequence[Bytes], *, sync: bool = False) -> Span:
     """Write a file under another name and rename it, so that nobody meets a part of it."""
     unfinished = path.with_name(path.name + UNFINISHED)
+    size = sum(map(len, buffers))
     try:
-        descriptor = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
-        try:
-            write_all(descriptor, buffers)
-            if sync:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if sync or size < direct.WORTH or not direct.write(unfinished, buffers):
+            _write_new(unfinished, buffers, sync)
         os.replace(unfinished, path)
     except BaseException:
         remove(unfinished)
         raise
-    return Span(0, sum(map(len, buffers)), checksum(buffers))
+    return Span(0, size, checksum(buffers))
+
+
+def _write_new(path: Path, buffers: Sequence[Bytes], sync: bool) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        write_all(descriptor, buffers)
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, buffers: Sequence[Bytes]) -> None:

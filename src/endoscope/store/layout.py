@@ -9,7 +9,7 @@ costs more time and memory than all the rest, so the few fields that say where a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,11 @@ _I32, _U16, _I64 = (struct.Struct(code) for code in ("<i", "<H", "<q"))
 
 _SCHEMA, _RECORD_BATCH = 1, 3  # Message.header_type
 _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of Message
+_FEW = 8  # messages, for which nothing is worth being prepared
 _LENGTH, _NODES, _BUFFERS, _COMPRESSION = 0, 1, 2, 3  # fields of RecordBatch
+
+
+Read = Callable[[int, int], bytes]  # (size, start) -> bytes
 
 
 class BatchLayout(NamedTuple):
@@ -65,6 +69,50 @@ def batch_in(data: memoryview, start: int = 0) -> BatchLayout:
             start = end
     except (struct.error, IndexError) as error:
         raise ValueError("incomplete Arrow message") from error
+
+
+def batches_in(data: memoryview, starts: Sequence[int], read: Read) -> list[BatchLayout]:
+    """The same for many places at once: messages of a table differ in a few numbers, and one shows where these are.
+
+    `read` takes small pieces out of the same bytes.
+    """
+    found: list[BatchLayout | None] = [None] * len(starts)
+    if len(starts) > _FEW:
+        example = batch_in(data, starts[1])  # a segment's first chunk begins with its schema
+        found = _alike(data, starts, example, read)
+    return [batch or batch_in(data, start) for batch, start in zip(found, starts, strict=True)]
+
+
+def _alike(data: memoryview, starts: Sequence[int], example: BatchLayout, read: Read) -> list[BatchLayout | None]:
+    """The messages whose metadata are those of an example, apart from lengths and places; None for all others."""
+    if not example.rows:  # then some of the numbers are left out
+        return [None] * len(starts)
+    here = data[example.start : example.end]
+    places = metadata_places(here)
+    if max(starts) + places.body > len(data) or min(starts) < 0:
+        return [None] * len(starts)
+    joined = b"".join([read(places.body, start) for start in starts])
+    stacked = np.frombuffer(joined, np.uint8).reshape(len(starts), places.body)
+    nodes, count = (_I32.unpack_from(here, place - 4)[0] for place in (places.nodes, places.buffers))
+    is_fixed = np.ones(places.body, dtype=bool)
+    for place, numbers in ((places.rows, 1), (places.body_length, 1), (places.nodes, 2 * nodes),
+                           (places.buffers, 2 * count)):  # fmt: skip
+        is_fixed[place : place + 8 * numbers] = False
+    same = (stacked == np.frombuffer(here, np.uint8, places.body)) | ~is_fixed
+
+    def numbers_at(place: int, many: int) -> np.ndarray:
+        return np.ascontiguousarray(stacked[:, place : place + 8 * many]).view("<i8")
+
+    rows, body_lengths = numbers_at(places.rows, 1)[:, 0], numbers_at(places.body_length, 1)[:, 0]
+    pairs = numbers_at(places.buffers, 2 * count)
+    bodies = np.array(starts, np.int64) + places.body
+    ends = bodies + body_lengths
+    farthest = bodies + (pairs[:, ::2] + pairs[:, 1::2]).max(1, initial=0)
+    good = same.all(1) & (rows >= 0) & (body_lengths >= 0) & (ends <= len(data))
+    good &= (pairs.min(1, initial=0) >= 0) & (farthest <= ends)
+    buffers = pairs[:, ::2] + bodies[:, None]
+    found = zip(starts, ends.tolist(), rows.tolist(), buffers, good.tolist(), strict=True)
+    return [BatchLayout(start, end, many, own) if fits else None for start, end, many, own, fits in found]
 
 
 def buffer_places(schema: pa.Schema) -> dict[str, tuple[int, ...]]:

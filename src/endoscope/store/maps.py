@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,8 +38,22 @@ class Maps:
         return found.data
 
     @contextmanager
-    def opened(self, file: str) -> Iterator[int | None]:
-        """A mapped file to read from, as a descriptor; None if it has gone, and only the map is left, or cannot be."""
+    def reading(self, file: str) -> Iterator[Callable[[int, int], bytes]]:
+        """A function (size, start) -> bytes of a mapped file, for short pieces from many places.
+
+        They are not taken out of the mapped memory: a single number in it brings in 64 KB around it, so a series would
+        hold as much memory as there is in the file, and would take twice as long.
+        """
+        with self._opened(file) as descriptor:
+            if descriptor is not None:
+                yield partial(os.pread, descriptor)
+            else:
+                data = self._maps[file].data
+                yield lambda size, start: bytes(data[start : start + size])
+
+    @contextmanager
+    def _opened(self, file: str) -> Iterator[int | None]:
+        """A mapped file as a descriptor; None if it has gone, and only the map is left, or cannot be."""
         descriptor = None
         try:
             if hasattr(os, "pread"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from endoscope.errors import BadArgument, StoreError
@@ -35,6 +36,7 @@ def segment_name(table: str, number: int) -> str:
     return f"{table}-{number:04}.arrow"
 
 
+@lru_cache(maxsize=4096)  # a journal names the same few files in every line
 def table_of(file: str) -> str:
     """The table that a segment belongs to; empty for other files."""
     match = _SEGMENT.fullmatch(file)

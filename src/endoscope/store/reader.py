@@ -18,6 +18,7 @@ import warnings
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ import pyarrow as pa
 from endoscope.errors import DamageWarning
 from endoscope.schema.recording import NO_STEP, TABLES
 from endoscope.store import layout, paths, streams
+from endoscope.store.ahead import Ahead, Verified, check
 from endoscope.store.chunks import Chunk
 from endoscope.store.columns import Columns
 from endoscope.store.contents import Contents
@@ -35,7 +37,6 @@ from endoscope.store.maps import Maps
 from endoscope.store.sealed import unseal
 
 _MOST_ROUNDS = 5
-_CHUNKS_AT_ONCE = 256  # are looked into before the memory that is mapped around the places is given back
 _NO_JOURNAL = "is missing: nothing can be checked, and the last step may be incomplete"
 
 
@@ -80,13 +81,16 @@ class _Table:
 class RankReader:
     """Everything that one rank has recorded. May be shared by threads."""
 
-    def __init__(self, trial: Path, rank: int = 0) -> None:
+    def __init__(self, trial: Path, rank: int = 0, ahead: Ahead | None = None) -> None:
         self.folder = paths.rank_folder(trial, rank)
         self.lock = threading.RLock()
         self._is_quiet = False
-        self._verified: set[Chunk | tuple[str, Span]] = set()  # stays valid when the journal is written anew
+        self._verified: Verified = ahead.verified if ahead else set()  # stays valid when the journal is written anew
         self.generation = 0  # changes when something that was known has gone
         self._begin()
+        begun = ahead.take() if ahead else None
+        if begun is not None:
+            self._journal, self.contents = begun
 
     def _begin(self) -> None:
         self.generation += 1
@@ -157,23 +161,29 @@ class RankReader:
         """Which keys every step has, as the bytes of their column; before anything is checked, which takes longer."""
         with self.lock:
             table, known = self._tables[name], self.contents.chunks[name]
-            for chunk in known[table.in_keys :]:
-                found = self._keys_in(name, chunk)
-                if found is not None:
-                    # One object for equal bytes: there may be millions of keys, and they hardly ever change.
-                    table.keys[chunk.ordinal] = self._same_keys.setdefault(found, found)
+            last = b""
+            for chunks in _by_file(known[table.in_keys :]):
+                for chunk, found in zip(chunks, self._keys_in(name, chunks), strict=True):
+                    if found is None:
+                        continue
+                    if found != last:
+                        # One object for equal bytes: there may be millions of keys, and they hardly ever change.
+                        last = self._same_keys.setdefault(found, found)
+                    table.keys[chunk.ordinal] = last
             table.in_keys = len(known)
             self._maps.release()
             return table.keys
 
-    def _keys_in(self, name: str, chunk: Chunk) -> bytes | None:
+    def _keys_in(self, name: str, chunks: list[Chunk]) -> list[bytes | None]:
+        """Of chunks of one file; None for what is damaged."""
         try:
-            data, schema = self._maps.get(chunk.file, chunk.end), self._schema(name, chunk)
-            batch = layout.batch_in(data[: chunk.end], chunk.start)
-            start = int(batch.buffers[layout.buffer_places(schema)["key"][0]])
-            return bytes(data[start : start + 4 * batch.rows])
+            data, schema = self._maps.get(chunks[0].file, chunks[-1].end), self._schema(name, chunks[0])
+            place = layout.buffer_places(schema)["key"][0]
+            with self._maps.reading(chunks[0].file) as read:
+                batches = layout.batches_in(data, [chunk.start for chunk in chunks], read)
+                return [read(4 * batch.rows, int(batch.buffers[place])) for batch in batches]
         except (OSError, ValueError, KeyError):
-            return None
+            return [None] if len(chunks) == 1 else [self._keys_in(name, [chunk])[0] for chunk in chunks]
 
     def release(self) -> None:
         """Give memory back to the system; nothing has to be checked again."""
@@ -185,15 +195,20 @@ class RankReader:
         with self.lock:
             self._maps.forget(file)
 
+    def check_ahead(self, name: str) -> None:
+        """Compare the checksums of a table before somebody asks for it; nobody has to wait for that."""
+        with self.lock:
+            known = list(self.contents.chunks[name])
+        check(self.folder, known, self._verified)
+
     def columns(self, name: str) -> Columns:
         """The numbers of a table over all steps. Hold the lock while you use them."""
         with self.lock:
             table = self._look_at(name)
-            for chunk in table.good[table.in_columns :]:
-                table.columns.add(chunk, self._maps, self._schema(name, chunk))
-                table.in_columns += 1
-                if table.in_columns % _CHUNKS_AT_ONCE == 0:
-                    self._maps.release()
+            for chunks in _by_file(table.good[table.in_columns :]):
+                table.columns.add(chunks, self._maps, self._schema(name, chunks[0]))
+                table.in_columns += len(chunks)
+                self._maps.release()
             return table.columns
 
     def whole(self, file: str) -> memoryview | None:
@@ -236,7 +251,7 @@ class RankReader:
             self.refresh()
             self._is_quiet = True  # what is found is returned
             self.generation += 1
-            self._verified.clear()
+            self._verified = set()
             self._problems.clear()
             self._tables = {table: _Table() for table in TABLES}
             self._maps = Maps(self.folder)
@@ -397,3 +412,8 @@ class RankReader:
         text = f"{self.folder / file} is damaged: {shown}. Everything else can be read; `.problems` lists it all."
         if not self._is_quiet:
             warnings.warn(text, DamageWarning, stacklevel=4)
+
+
+def _by_file(chunks: Iterable[Chunk]) -> list[list[Chunk]]:
+    """Chunks that follow each other in one file."""
+    return [list(found) for _, found in groupby(chunks, key=lambda chunk: chunk.file)]

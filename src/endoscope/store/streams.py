@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +91,25 @@ def merge_batches(messages: Sequence[memoryview], schema: pa.Schema) -> bytes:
     """Several record batch messages as one."""
     table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()
     return bytes(table.to_batches()[0].serialize())
+
+
+def to_list(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """What `to_pylist()` returns, for numbers, texts and lists of them in a fraction of the time."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray) or column.null_count or not len(column):
+        return list(column.to_pylist())
+    if column.type in _NUMPY:
+        return list(to_numpy(column).tolist())
+    if pa.types.is_list(column.type):
+        inner, ends = to_list(column.values), to_numpy(column.offsets).tolist()
+        return [inner[start:end] for start, end in pairwise(ends)]
+    if pa.types.is_string(column.type):
+        _, offsets, data = column.buffers()
+        ends = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset).tolist()
+        text = bytes(data) if data is not None else b""
+        return [text[start:end].decode() for start, end in pairwise(ends)]
+    return list(column.to_pylist())
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:

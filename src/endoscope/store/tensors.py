@@ -77,7 +77,7 @@ def encode(values: Sequence[tuple[RawValues, str]]) -> list[bytes | memoryview]:
 
 def check(array: Any, dtype: str) -> None:
     """Raise CannotStore unless `encode` can write this array."""
-    _bits(array, dtype)
+    _name_in_file(np.asarray(array).dtype, dtype)
 
 
 class TensorFile:
@@ -153,28 +153,41 @@ def _samples(values: Sequence[tuple[RawValues, str]]) -> dict[str, list[int]]:
 
 
 def _is_pair(array: Any) -> bool:
-    return np.asarray(array).dtype.name == "complex128"
+    return bool(np.asarray(array).dtype.char == "D")  # complex128
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+@cache  # numpy takes long to say what a dtype is called
+def _name_in_file(array_dtype: np.dtype, dtype: str) -> str:
+    """What the file calls the numbers in an array that stands for a tensor of `dtype`."""
+    name = RAW_DTYPES.get(dtype, "")
+    if name in ("BF16", "F8_E8M0", *_FLOATS8):
+        if array_dtype.itemsize != np.dtype(_NUMPY[name]).itemsize or array_dtype.kind not in "iuV":
+            raise CannotStore(f"the bits of {dtype} were expected, not an array of {array_dtype}")
+    elif array_dtype.char == "D":
+        name = "F64"
+    else:
+        name = RAW_DTYPES.get(array_dtype.name, "")
+    if not name:
+        raise CannotStore(f"raw values of dtype {dtype} ({array_dtype} in numpy) have no name in safetensors")
+    return name
+
+
+@cache
+def _little(dtype: np.dtype) -> np.dtype:
+    return dtype.newbyteorder("<")
+
+
 def _bits(array: Any, dtype: str) -> tuple[str, np.ndarray]:
     """(name of the dtype in the file, the bytes to write as an array of the shape to write)."""
     array = np.asarray(array)
-    name = RAW_DTYPES.get(dtype, "")
-    if name in ("BF16", "F8_E8M0", *_FLOATS8):
-        if array.dtype.itemsize != np.dtype(_NUMPY[name]).itemsize or array.dtype.kind not in "iuV":
-            raise CannotStore(f"the bits of {dtype} were expected, not an array of {array.dtype}")
-    elif _is_pair(array):
+    name = _name_in_file(array.dtype, dtype)
+    if _is_pair(array):
         array = np.ascontiguousarray(array).view(np.float64).reshape(*array.shape, 2)
-        name = "F64"
-    else:
-        name = RAW_DTYPES.get(array.dtype.name, "")
-    if not name:
-        raise CannotStore(f"raw values of dtype {dtype} ({array.dtype} in numpy) have no name in safetensors")
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    little = array.astype(_little(array.dtype), copy=False)
     return name, np.ascontiguousarray(little).reshape(array.shape)  # ascontiguousarray makes 0-d arrays 1-d
 
 

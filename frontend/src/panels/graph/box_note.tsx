@@ -4,6 +4,9 @@ import type { Hit } from "../../draw/hit";
 import { ABSENT, HAS_INF, HAS_NAN, heatText } from "../../model/heat";
 import { shapeText } from "../../model/names";
 import { exactNumber } from "../../model/numbers";
+import { Mark } from "../findings/mark";
+
+const MOST_TOLD = 4; // findings
 
 export function BoxNote({ state, hit }: { readonly state: GraphState; readonly hit: Hit }) {
   const { model, items } = state.picture.scene;
@@ -13,6 +16,7 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
   const record = hit.record >= 0 ? hit.record : state.faces[hit.item];
   const { node, role, pass, source } = model.source.nodes[record];
   const { kind, shape, passes } = model.nodes[model.nodeOfRecord[record]];
+  const mark = state.itemMarks.find((each) => each.item === hit.item);
   return (
     <>
       {item.group >= 0 && (
@@ -29,6 +33,9 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
       <div className="label">
         {[kind, shapeText(shape), source].filter(Boolean).join(" · ")}
       </div>
+      {mark?.words.slice(0, MOST_TOLD).map((words) => (
+        <div key={words}><Mark severity={mark.severity} /> {words}</div>
+      ))}
       {state.heat && <div className="number">{valueWords(state, record)}</div>}
     </>
   );

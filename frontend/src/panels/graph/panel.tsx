@@ -15,6 +15,7 @@ import { EdgeControls, FoldControls, HeatControls } from "./controls";
 import { useRevealWish } from "./reveal";
 import { GraphStage, type WantedNode } from "./stage";
 import { useGraphHeat } from "./use_heat";
+import { useMarks } from "../findings/use_entries";
 import { useShownGraph, type ShownGraph } from "./use_model";
 
 export function GraphPanel() {
@@ -42,6 +43,7 @@ function Loaded({ model, union, open, layout, save }: Props) {
   const wanted = useWanted();
   const { heat, scale, words, missing } = useGraphHeat(model.source);
   const present = usePresent(union, model.source);
+  const marks = useMarks();
   const [arranging, setArranging] = useState(false);
   const latest = useRef(layout);
   latest.current = layout;
@@ -72,6 +74,7 @@ function Loaded({ model, union, open, layout, save }: Props) {
       heatWords={words}
       allEdges={edges === "all"}
       present={present}
+      marks={marks}
       pins={layout.pins}
       wanted={wanted}
       arranging={arranging}

@@ -15,6 +15,7 @@ import type { Picture } from "../../layout/client";
 import { pinAt } from "../../layout/pins";
 import type { Pins } from "../../layout/sizes";
 import { toggle, type OpenGroups } from "../../model/folding";
+import type { Marks } from "../../model/findings";
 import type { GraphModel } from "../../model/graph";
 import type { Heat, HeatScale } from "../../model/heat";
 import { Button, Empty } from "../../ui/parts";
@@ -37,6 +38,7 @@ export interface GraphStageProps {
   readonly scale?: HeatScale | null;
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
+  readonly marks?: Marks | null;
   readonly pins?: Pins;
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
@@ -65,13 +67,13 @@ const ARROWS: Record<string, Direction> = {
 };
 
 export function GraphStage(props: GraphStageProps) {
-  const { model, open, heat = null, scale = null, allEdges = false, present = null, children } = props;
+  const { model, open, heat = null, scale = null, allEdges = false, present = null, marks = null, children } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const { picture, problem, current } = usePicture(model, open, props.pins);
   const [theme, setTheme] = useState(readTheme);
   useEffect(() => onThemeChange(() => setTheme(readTheme())), []);
 
-  const shown = useGraphState(model, { picture, theme, heat, scale, selection, allEdges, present });
+  const shown = useGraphState(model, { picture, theme, heat, scale, selection, allEdges, present, marks });
 
   const canvas = useRef<HTMLCanvasElement>(null);
   const map = useRef<HTMLCanvasElement>(null);
@@ -222,12 +224,12 @@ type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
 /** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
 function useGraphState(model: GraphModel, input: Input): GraphState | null {
   const last = useRef<GraphState | null>(null);
-  const { picture, theme, heat, scale, selection, allEdges, present } = input;
+  const { picture, theme, heat, scale, selection, allEdges, present, marks } = input;
   return useMemo(() => {
     if (!picture || picture.scene.model !== model) return last.current;
-    last.current = graphState({ picture, theme, heat, scale, selection, allEdges, present }, last.current);
+    last.current = graphState({ ...input, picture }, last.current);
     return last.current;
-  }, [model, picture, theme, heat, scale, selection, allEdges, present]);
+  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {

@@ -4,6 +4,7 @@ import { act, trialColor, usePart, useShown, useTrials } from "../../state/page"
 import { useCatalog, useTrialsOf, type Trial } from "../../state/data";
 import { Empty } from "../../ui/parts";
 import type { Range } from "../curves/curves";
+import { FindingStrip } from "../findings/strip";
 import { TabPanel, Waiting } from "../tab_panel";
 import { MetricsBar } from "./bar";
 import { Legend, MetricCard, MetricOverlay, type Frame } from "./cards";
@@ -40,6 +41,7 @@ export function MetricsPanel() {
   );
   return (
     <TabPanel label="Metrics" bar={all.length > 0 && bar}>
+      <FindingStrip tab="metrics" />
       {all.length === 0 && <NoMetrics trials={trials} problem={described.problem} pending={described.pending} />}
       {large.length > 0 && <MetricOverlay names={large} frame={frame} />}
       {all.length > 0 && shown.length === 0 && (

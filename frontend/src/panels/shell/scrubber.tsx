@@ -6,6 +6,8 @@ import { act, trialColor, useMainTrial, usePart, useShownPart, useTrials } from 
 import { Tooltip } from "../../ui/tooltip";
 import { useCanvas } from "../../ui/use_canvas";
 import { lowerBound } from "../curves/thin";
+import { Mark } from "../findings/mark";
+import { useSpans } from "../findings/use_entries";
 import { lossName } from "./facts";
 import { MARGIN, ScrubberPaint, type ScrubberPicture, type ScrubberTick } from "./scrubber_paint";
 
@@ -110,6 +112,9 @@ const stepWords = (step: number, type: string | null): string =>
 
 /** The step below the pointer, and what the curves are there. */
 function Reading({ stop, picture }: { readonly stop: Stop; readonly picture: ScrubberPicture }) {
+  // What begins here, or so near that its mark is below the pointer.
+  const near = ((picture.to - picture.from) / Math.max(1, innerWidth)) * 8;
+  const found = picture.spans.filter(({ from }) => Math.abs(from - stop.number) <= near).slice(-4).reverse();
   return (
     <>
       {stepWords(stop.number, stop.type)}
@@ -122,6 +127,9 @@ function Reading({ stop, picture }: { readonly stop: Stop; readonly picture: Scr
           </div>
         );
       })}
+      {found.map(({ words, severity }) => (
+        <div key={words} className="scrubber-reading"><Mark severity={severity} /> {words}</div>
+      ))}
     </>
   );
 }
@@ -135,6 +143,7 @@ export function nearest(numbers: ArrayLike<number>, value: number): number {
 }
 
 function usePicture(names: readonly string[], trial: Trial | null, type: string | null): ScrubberPicture {
+  const spans = useSpans();
   const loss = lossName(trial);
   const wanted = useMemo(() => (loss === null ? [] : [loss]), [loss]);
   const metrics = useMetricsOf(names, wanted);
@@ -152,6 +161,8 @@ function usePicture(names: readonly string[], trial: Trial | null, type: string 
     // The main trial is drawn last, on top of the others.
     const main = trialColor(trial ? names.indexOf(trial.name) : -1);
     const inOrder = [...curves.filter(({ color }) => color !== main), ...curves.filter(({ color }) => color === main)];
-    return from <= to ? { curves: inOrder, ticks, from, to } : { curves: [], ticks: [], from: 0, to: 1 };
-  }, [metrics, trial, type, loss, names]);
+    const there = spans.filter((span) => span.from <= to && span.to >= from);
+    const nothing = { curves: [], ticks: [], spans: [], from: 0, to: 1 };
+    return from <= to ? { curves: inOrder, ticks, spans: there, from, to } : nothing;
+  }, [metrics, trial, type, loss, names, spans]);
 }

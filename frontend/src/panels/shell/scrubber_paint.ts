@@ -1,6 +1,8 @@
 /** The picture below the handle of the scrubber: loss curves of the trials, and a tick per recorded step. */
+import { severityColor, paintMark } from "../../draw/graph_marks";
 import { Surface } from "../../draw/surface";
 import { onThemeChange } from "../../draw/theme";
+import type { Span } from "../../model/findings";
 import { pageTheme, resolvedColor } from "../curves/colors";
 import { ascending, thinned, type Thinned } from "../curves/thin";
 
@@ -20,9 +22,13 @@ export interface ScrubberTick {
   readonly raw: boolean;
 }
 
+/** What was found, and when; see model/findings.ts. */
+type ScrubberSpan = Pick<Span, "from" | "to" | "severity" | "isChosen" | "words">;
+
 export interface ScrubberPicture {
   readonly curves: readonly ScrubberCurve[];
   readonly ticks: readonly ScrubberTick[];
+  readonly spans: readonly ScrubberSpan[];
   readonly from: number;
   readonly to: number;
 }
@@ -34,7 +40,7 @@ const NOISY = 100; // points; with more, the course is drawn over them, which ar
 const LOG_ABOVE = 50; // a loss that falls by more than this is drawn on a logarithmic scale
 
 export class ScrubberPaint extends Surface {
-  #picture: ScrubberPicture = { curves: [], ticks: [], from: 0, to: 1 };
+  #picture: ScrubberPicture = { curves: [], ticks: [], spans: [], from: 0, to: 1 };
 
   constructor(canvas: HTMLCanvasElement) {
     super(canvas);
@@ -50,13 +56,39 @@ export class ScrubberPaint extends Surface {
   protected draw(): void {
     const bottom = this.height - TICKS_HEIGHT - 4;
     const scale = valueScale(this.#picture, 4, bottom);
+    for (const span of this.#picture.spans) if (span.isChosen) this.#shade(span);
     for (const curve of this.#picture.curves) this.#drawCurve(curve, scale);
     this.#drawTicks(bottom + 4);
+    this.#drawSpans(bottom + 4);
   }
 
   #x(step: number): number {
     const { from, to } = this.#picture;
     return MARGIN + ((step - from) / (to - from || 1)) * (this.width - 2 * MARGIN);
+  }
+
+  /** Behind everything: how long the chosen one was seen. */
+  #shade({ from, to, severity }: ScrubberSpan): void {
+    const { context } = this;
+    context.globalAlpha = 0.12;
+    context.fillStyle = severityColor(pageTheme(), severity);
+    context.fillRect(this.#x(from) - 2, 0, this.#x(to) - this.#x(from) + 4, this.height);
+    context.globalAlpha = 1;
+  }
+
+  /** A line over the ticks for as long as something was seen, and a mark where it begins. */
+  #drawSpans(top: number): void {
+    const { context } = this;
+    const theme = pageTheme();
+    for (const { from, to, severity, isChosen } of this.#picture.spans) {
+      context.globalAlpha = isChosen ? 1 : 0.45;
+      context.fillStyle = severityColor(theme, severity);
+      context.fillRect(this.#x(from), this.height - 3, Math.max(2, this.#x(to) - this.#x(from)), 3);
+    }
+    context.globalAlpha = 1;
+    for (const { from, severity } of this.#picture.spans) {
+      paintMark(context, theme, severity, true, this.#x(from), top + TICKS_HEIGHT / 2, 4.5);
+    }
   }
 
   #drawCurve(curve: ScrubberCurve, y: Scale): void {

@@ -5,23 +5,26 @@ import { Button } from "../../ui/parts";
 interface Props {
   readonly side: "left" | "right";
   readonly title: string;
-  /** The name stands above; otherwise what is inside says what it is. */
-  readonly heading?: boolean;
+  /** Stands above; without one, what is inside says what it is. */
+  readonly head?: ReactNode;
+  /** Beside the name while it is folded. */
+  readonly aside?: ReactNode;
   /** Pixels of the window. */
   readonly foldBelow: number;
   readonly children: ReactNode;
 }
 
-export function Side({ side, title, heading = false, foldBelow, children }: Props) {
+export function Side({ side, title, head, aside, foldBelow, children }: Props) {
   const [isOpen, setOpen] = useState(() => innerWidth >= foldBelow);
   const arrow = (side === "left") === isOpen ? "‹" : "›";
   const label = isOpen ? `Fold ${title.toLowerCase()}` : `Open ${title.toLowerCase()}`;
   return (
     <aside className={`side ${side}${isOpen ? "" : " folded"}`} aria-label={title}>
       <header className="side-head">
-        {isOpen && heading && <h2>{title}</h2>}
+        {isOpen && head}
         <Button plain label={label} onClick={() => setOpen(!isOpen)}>{arrow}</Button>
         {!isOpen && <span className="side-name">{title}</span>}
+        {!isOpen && aside}
       </header>
       {isOpen && <div className="side-body">{children}</div>}
     </aside>

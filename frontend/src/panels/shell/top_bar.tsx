@@ -5,6 +5,7 @@ import { reach } from "../../state/keys";
 import { useConnection } from "../../state/live";
 import { TABS, act, useMainTrial, usePart, type Tab } from "../../state/page";
 import { Button, Key } from "../../ui/parts";
+import { FindingKeys, FindingsCount } from "../findings/count";
 import { SearchBox } from "../graph/search_box";
 import { readReport } from "../run/facts";
 import { costOf } from "./facts";
@@ -18,6 +19,7 @@ const TAB_WORDS: Readonly<Record<Tab, string>> = {
   notes: "Notes",
   views: "Views",
   run: "Run",
+  findings: "Findings",
 };
 
 export function TopBar() {
@@ -32,6 +34,7 @@ export function TopBar() {
       <TrialsChooser />
       <SearchBox />
       <LiveState />
+      <FindingKeys />
       <Button plain label="Keys and help (?)" onClick={() => reach.help?.()}>
         <Key>?</Key>
       </Button>
@@ -51,6 +54,7 @@ function Tabs() {
           onClick={() => act.page({ tab: name })}
         >
           {TAB_WORDS[name]}
+          {name === "findings" && <FindingsCount />}
         </button>
       ))}
     </nav>

@@ -62,11 +62,15 @@ export interface TimeHistograms {
 
 /** Those of steps that have a finite element. */
 export function timeHistograms(table: HistogramTable, type: string | null): TimeHistograms {
-  const isWanted = (row: number): boolean => type === null || table.types[row] === type;
-  const rows = table.types.flatMap((_, row) => (isWanted(row) && table.counts(row).length > 0 ? [row] : []));
-  rows.sort((a, b) => table.steps[a] - table.steps[b] || a - b);
+  const found: { readonly step: number; readonly histogram: Histogram }[] = [];
+  for (let row = 0; row < table.rows; row++) {
+    if (type !== null && table.types[row] !== type) continue;
+    const counts = table.counts(row);
+    if (counts.length > 0) found.push({ step: table.steps[row], histogram: { first: table.first[row], counts } });
+  }
+  found.sort((a, b) => a.step - b.step);
   return {
-    steps: Float64Array.from(rows, (row) => table.steps[row]),
-    histograms: rows.map((row) => ({ first: table.first[row], counts: table.counts(row) })),
+    steps: Float64Array.from(found, ({ step }) => step),
+    histograms: found.map(({ histogram }) => histogram),
   };
 }

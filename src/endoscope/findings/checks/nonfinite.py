@@ -10,24 +10,39 @@ from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO
 from endoscope.findings.functions import ATTENTIONS, MASKS, SOFTMAXES
+from endoscope.findings.origin_nonfinite import recorded_origins
 from endoscope.findings.rows import Rows, Tensor
+from endoscope.schema.origin import Origin
 
 _MOST_PRODUCERS = 4
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """The producers at the first step that has anything of the kind."""
+    first = first_place(facts)
+    if first is not None:
+        yield from producers_at(facts, first)
+
+
+def first_place(facts: Facts) -> int | None:
+    """Place of the first step with something that is not finite."""
+    counts = [_count(facts, rows) for rows in _sorts(facts)]
+    return min((int(np.flatnonzero(c.any(axis=0))[0]) for c in counts if c.any()), default=None)
+
+
+def producers_at(facts: Facts, place: int) -> Iterator[Seen]:
     """The producers, in order of computation: values, then gradients from the loss on backwards, then updates."""
-    sorts = [facts.parameters, facts.values, *facts.gradients.values(), facts.updates]
-    counts = [_count(facts, rows) for rows in sorts]
-    first = min((int(np.flatnonzero(c.any(axis=0))[0]) for c in counts if c.any()), default=-1)
-    if first < 0:
-        return
-    for rows, count in zip(sorts, counts, strict=True):
-        wrong = np.flatnonzero(count[:, first] > 0)
+    for rows in _sorts(facts):
+        count = _count(facts, rows)
+        wrong = np.flatnonzero(count[:, place] > 0)
         if len(wrong):
             is_gradient = rows is not facts.values and rows is not facts.parameters
-            yield from _producers(facts, rows, count, wrong, first, is_gradient)
+            yield from _producers(facts, rows, count, wrong, place, is_gradient)
             return
+
+
+def _sorts(facts: Facts) -> list[Rows]:
+    return [facts.parameters, facts.values, *facts.gradients.values(), facts.updates]
 
 
 def _count(facts: Facts, rows: Rows) -> np.ndarray:
@@ -59,23 +74,39 @@ def _producers(
     begun = (begun or tensors[:1])[:_MOST_PRODUCERS]
     others = tuple(dict.fromkeys(tensor.node for tensor in tensors if tensor not in begun))
     skipped = is_gradient and _were_skipped(facts, np.asarray(count.any(axis=0)))
+    known = _by_node(recorded_origins(facts, first), [tensor.node for tensor in begun])
     for tensor in begun:
+        origin = known.get(tensor.node)
+        samples = origin.samples if origin is not None else ()
         yield Seen(
             severity=INFO if skipped else ERROR,
             title="NaN or infinity" + (" in a gradient" if is_gradient else ""),
-            detail=_detail(facts, rows, tensor, first, skipped),
+            detail=_detail(facts, rows, tensor, first, skipped, origin),
             value=float(count[tensor.row, first]), threshold=0.0, tensor=tensor,
-            samples=facts.samples_with(tensor, first, ("nans", "infs")),
+            samples=samples or facts.samples_with(tensor, first, ("nans", "infs")),
+            source=origin.source if origin is not None else "",
             also=others if tensor is begun[0] else (), **facts.steps_where(count[tensor.row] > 0),
         )  # fmt: skip
 
 
-def _detail(facts: Facts, rows: Rows, tensor: Tensor, first: int, skipped: bool) -> str:
+def _by_node(origins: list[Origin], nodes: list[str]) -> dict[str, Origin]:
+    """What the recorder found out, by the node that is reported; what fits none of them belongs to the first."""
+    found: dict[str, Origin] = {}
+    for origin in origins:
+        found.setdefault(origin.node, origin)
+    if origins and not any(node in found for node in nodes):
+        found[nodes[0]] = origins[0]
+    return found
+
+
+def _detail(facts: Facts, rows: Rows, tensor: Tensor, first: int, skipped: bool, origin: Origin | None) -> str:
     nans, total = rows["nans"][tensor.row, first], rows["count"][tensor.row, first]
     infs = rows["infs"][tensor.row, first]
     found = f"{nans:.0f} NaN and {infs:.0f} infinite of {total:.0f} elements at step {facts.numbers[first]}"
     if skipped:
         return f"{found}; the optimizer skipped these steps, as a gradient scaler does."
+    if origin is not None and origin.source:
+        return f"{found}: {origin}."
     if tensor.key.kind in ("input", "target", "buffer"):
         return f"{found}; it came in from outside of the model."
     if tensor.key.of == "parameter":

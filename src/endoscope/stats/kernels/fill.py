@@ -150,6 +150,12 @@ def _gather(job: int, request: int, source: int, start: int, length: int, target
         done += count
 
 
+@kernel("void(i8, i8, i8, i8)")
+def _subtract(source: int, other: int, count: int, target: int) -> None:
+    for i in range(count):
+        set_f32(target, i, get_f32(source, i) - get_f32(other, i))
+
+
 @kernel("i8(i8, i8, i8, i8, i8, i8)")
 def numbers_at(job: int, request: int, sample: int, start: int, length: int, scratch: int) -> int:
     """The address of some numbers of a sample, as float32 or float64; they are copied only if they must be."""
@@ -160,6 +166,9 @@ def numbers_at(job: int, request: int, sample: int, start: int, length: int, scr
         _gather(job, request, source, start, length, scratch)
         return scratch
     source += start * item_size(code)
+    if get_i64(request, at.MINUS) != 0:
+        _subtract(source, get_i64(request, at.MINUS) + 4 * start, length, scratch)
+        return scratch
     if code == at.FLOAT32 or code == at.FLOAT64:
         return source
     _convert(code, source, 1, length, scratch, get_i64(request, at.LOOKUP))

@@ -56,7 +56,10 @@ def primitive(result: Any, parameters: tuple[Any, ...], build: Callable[..., Any
     def six(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
         return answer
 
-    return intrinsic({1: one, 2: two, 3: three, 6: six}[len(parameters)])
+    def seven(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
+        return answer
+
+    return intrinsic({1: one, 2: two, 3: three, 6: six, 7: seven}[len(parameters)])
 
 
 def pointer(builder: Any, address: Any, index: Any, machine_type: Any) -> Any:

@@ -324,26 +324,22 @@ def _magnified(job: int, address: int, length: int, largest: float) -> tuple[flo
     return mean * back, around * back * back, np.float64(m) * back
 
 
-@kernel("Tuple((i8, f8, f8, f8, f8))(i8, i8, i8, i8)")
-def look(job: int, state: int, address: int, length: int) -> tuple[int, float, float, float, float]:
-    """Add float32 numbers to the totals.
-
-    Returns what they are like, how many are finite, their mean, the squares around it and the largest magnitude.
-    """
-    shift = np.float32(get_f64(state, total.SHIFT))
+@kernel("void(i8, i8, i8, i8)")
+def count_some(job: int, state: int, address: int, length: int) -> None:
+    """Count some of these numbers in the histogram."""
     table, every = get_i64(job, at.FINE), np.int64(get_f64(state, total.EVERY))
-    if every > 1:
-        s, q, m, lo, hi, z = sweep_uncounted(address, length, shift)
-        counted, zeros = _tally_some(table, address, length, np.int64(get_f64(state, total.SEEN)), every)
-        total.increase(state, total.COUNTED, np.float64(counted))
-        total.increase(state, total.PLAIN_ZEROS, np.float64(zeros))
-        total.increase(state, total.SEEN, np.float64(length))
-    else:
-        apart = get_f64(state, total.MANY_ZEROS) > 0
-        s, q, m, lo, hi, z = sweep(address, length, shift, table, apart)
-        if not apart:
-            total.increase(state, total.PLAIN_ZEROS, z)
-        set_f64(state, total.MANY_ZEROS, 1.0 if 16 * z > length else 0.0)
+    counted, zeros = _tally_some(table, address, length, np.int64(get_f64(state, total.SEEN)), every)
+    total.increase(state, total.COUNTED, np.float64(counted))
+    total.increase(state, total.PLAIN_ZEROS, np.float64(zeros))
+    total.increase(state, total.SEEN, np.float64(length))
+
+
+@kernel("Tuple((i8, f8, f8, f8, f8))(i8, i8, i8, i8, f4, f4, f4, f4, f4, f4, i4)")
+def _explain(
+    job: int, state: int, address: int, length: int,
+    shift: float, s: float, q: float, m: float, lo: float, hi: float, z: int,
+) -> tuple[int, float, float, float, float]:  # fmt: skip
+    """From what a sweep found to what `look` returns; adds it to the totals."""
     if not (m < LARGE and q < LARGE):  # a NaN makes both comparisons false
         return _look_again(job, state, address, length)
     largest, count, magnitudes, kind = greater(hi, -lo), np.float64(length), np.float64(m), ORDINARY
@@ -359,3 +355,30 @@ def look(job: int, state: int, address: int, length: int) -> tuple[int, float, f
     total.add_piece(state, count, mean, around, magnitudes, np.float64(lo), np.float64(hi), np.float64(z))
     set_f64(state, total.SHIFT, mean)
     return kind, count, mean, around, largest
+
+
+@kernel("Tuple((i8, f8, f8, f8, f8))(i8, i8, i8, i8)")
+def look_uncounted(job: int, state: int, address: int, length: int) -> tuple[int, float, float, float, float]:
+    """What `look` does, without the histogram."""
+    shift = np.float32(get_f64(state, total.SHIFT))
+    s, q, m, lo, hi, z = sweep_uncounted(address, length, shift)
+    return _explain(job, state, address, length, shift, s, q, m, lo, hi, z)
+
+
+@kernel("Tuple((i8, f8, f8, f8, f8))(i8, i8, i8, i8)")
+def look(job: int, state: int, address: int, length: int) -> tuple[int, float, float, float, float]:
+    """Add float32 numbers to the totals.
+
+    Returns what they are like, how many are finite, their mean, the squares around it and the largest magnitude.
+    """
+    if get_f64(state, total.EVERY) > 1:
+        found = look_uncounted(job, state, address, length)
+        count_some(job, state, address, length)  # afterwards: then the numbers are in the cache
+        return found
+    shift = np.float32(get_f64(state, total.SHIFT))
+    apart = get_f64(state, total.MANY_ZEROS) > 0
+    s, q, m, lo, hi, z = sweep(address, length, shift, get_i64(job, at.FINE), apart)
+    if not apart:
+        total.increase(state, total.PLAIN_ZEROS, z)
+    set_f64(state, total.MANY_ZEROS, 1.0 if 16 * z > length else 0.0)
+    return _explain(job, state, address, length, shift, s, q, m, lo, hi, z)

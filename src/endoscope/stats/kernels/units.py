@@ -54,12 +54,12 @@ def _add_ordinary_row(job: int, row: int, first: int, units: int) -> None:
         set_f32(largest, unit, greater(get_f32(largest, unit), abs(x)))
 
 
-@kernel("void(i8, i8, b1, i8, f8)")
-def _add_row(job: int, row: int, is_wide: bool, units: int, scale: float) -> None:
+@kernel("void(i8, i8, b1, i8, i8, f8)")
+def _add_row(job: int, row: int, is_wide: bool, first: int, units: int, scale: float) -> None:
     """Add the numbers of one row that are finite."""
     sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
     largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
-    for unit in range(units):
+    for unit in range(first, units):
         x = get_f64(row, unit) if is_wide else np.float64(get_f32(row, unit))
         if abs(x) < np.inf:
             scaled = x * scale
@@ -79,7 +79,7 @@ def add_rows(job: int, rows: int, stride: int, count: int, length: int, is_wide:
             if kind == ORDINARY:
                 _add_ordinary_doubles(job, place, length, scale)
             else:
-                _add_row(job, place, is_wide, length, scale)
+                _add_row(job, place, is_wide, 0, length, scale)
         return
     first = 0
     if count == at.ROWS_TOGETHER and kind == ORDINARY:
@@ -90,6 +90,16 @@ def add_rows(job: int, rows: int, stride: int, count: int, length: int, is_wide:
             eight.add_eight_rows(rows, stride, sums, squares, largest, unit)
     for row in range(count):
         _add_ordinary_row(job, rows + 4 * row * stride, first, length)
+
+
+@kernel("void(i8, i8, i8, i8, i8, i8, i8)")
+def add_rest_of_rows(job: int, rows: int, stride: int, count: int, first: int, end: int, kind: int) -> None:
+    """Add columns `first` to `end` of rows of float32 numbers, each for itself."""
+    for row in range(count):
+        if kind == ODD:
+            _add_row(job, rows + 4 * row * stride, False, first, end, 1.0)
+        else:
+            _add_ordinary_row(job, rows + 4 * row * stride, first, end)
 
 
 @kernel("void(i8, i8, i8)")

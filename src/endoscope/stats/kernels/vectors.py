@@ -166,6 +166,13 @@ def _add_eight_rows(builder: Any, rows: Any, stride: Any, sums: Any, squares: An
     # Magnitudes compare like integers, and integer units are idle here.
     magnitudes = [builder.and_(builder.bitcast(value, _INTS), _constant(_INTS, 0x7FFFFFFF)) for value in values]
     highest = _tree(lambda a, b: _call(builder, "llvm.smax", [a, b]), magnitudes)
+    return _add_to_units(builder, sums, squares, largest, column, mean, around, highest)
+
+
+def _add_to_units(
+    builder: Any, sums: Any, squares: Any, largest: Any, column: Any, mean: Any, around: Any, highest: Any
+) -> Any:
+    """Add what is known about eight numbers of each of eight neighbouring columns."""
 
     def update(address: Any, of: Any, combine: Callable[[Any], Any]) -> None:
         place = builder.bitcast(pointer(builder, address, column, of.element), of.as_pointer())
@@ -199,4 +206,10 @@ total_count = primitive(types.int32, (Ints,), _reduce("add", INT32, ()))
 
 tally = primitive(types.int32, (ADDRESS, ADDRESS, INDEX), _tally)
 tally_zeros_apart = primitive(types.int32, (ADDRESS, Floats), _tally_zeros_apart)
+multiply = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fmul(x, y))
+square = primitive(Floats, (Floats,), lambda b, x: b.fmul(x, x))
+bits = primitive(Ints, (Floats,), lambda b, x: b.bitcast(x, _INTS))
+higher = primitive(Ints, (Ints, Ints), lambda b, x, y: _call(b, "llvm.smax", [x, y]))
+highest_bits = primitive(types.int32, (Ints,), _reduce("smax", INT32, ()))
+add_to_units = primitive(types.int32, (ADDRESS, ADDRESS, ADDRESS, INDEX, Floats, Floats, Ints), _add_to_units)
 add_eight_rows = primitive(types.int32, (ADDRESS, INDEX, ADDRESS, ADDRESS, ADDRESS, INDEX), _add_eight_rows)

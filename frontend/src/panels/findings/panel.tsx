@@ -1,0 +1,11 @@
+/** The tab of findings: the same list as beside the graph, with room to read. */
+import { TabPanel } from "../tab_panel";
+import { FindingsList } from "./list";
+
+export function FindingsPanel() {
+  return (
+    <TabPanel label="Findings">
+      <div className="findings-tab"><FindingsList leads={false} /></div>
+    </TabPanel>
+  );
+}

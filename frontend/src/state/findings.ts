@@ -1,0 +1,93 @@
+/** What looks wrong in the trials on the page: asked for once the page rests, kept up to date, chosen, silenced. */
+import { useEffect, useMemo, useSyncExternalStore } from "react";
+import { askFindings, saveSilence } from "../api/requests";
+import type { Finding, Findings } from "../api/types";
+import { changeLook, mergePage } from "./changes";
+import { partsOf } from "./codec";
+import type { Look, Page, Shown, State } from "./look";
+import { useAll, type LoadedAll } from "./many";
+import { cache } from "./resource";
+import { shownNow } from "./shown";
+import { change, getState } from "./store";
+
+type PagePart = Partial<Omit<Page, "look" | "other">>;
+
+const AGAIN_MS = 2000; // a news that was missed must not leave the page waiting
+
+let hasBegun = false;
+const watchers = new Set<() => void>();
+
+/** The first picture is there. To be called once. */
+export function beginFindings(): void {
+  hasBegun = true;
+  for (const call of [...watchers]) call();
+}
+
+const watch = (call: () => void): (() => void) => {
+  watchers.add(call);
+  return () => watchers.delete(call);
+};
+
+const NOTHING: readonly string[] = [];
+
+/** Of several trials, in their order; null where nothing is known yet. */
+export function useFindingsOf(trials: readonly string[]): LoadedAll<Findings> {
+  const isTime = useSyncExternalStore(watch, () => hasBegun);
+  const wanted = isTime ? trials : NOTHING;
+  const loaded = useAll(wanted.map(askFindings));
+  const waiting = wanted.filter((_, i) => loaded.values[i]?.checking).join("\n");
+  useEffect(() => {
+    if (!waiting) return;
+    const timer = setTimeout(() => waiting.split("\n").forEach(refreshFindings), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [waiting, loaded]);
+  return loaded;
+}
+
+export function useFindings(trial: string | null): Findings | null {
+  const trials = useMemo(() => (trial === null ? NOTHING : [trial]), [trial]);
+  return useFindingsOf(trials).values[0] ?? null;
+}
+
+export function refreshFindings(trial: string): void {
+  cache.invalidate((key) => key === askFindings(trial).key);
+}
+
+/** The view that shows a finding: everything its link does not name is as if nobody had chosen. */
+export function withFinding(
+  state: State, finding: Finding, trial: string, shown: Shown, more: PagePart = {},
+): State {
+  const { look, page } = partsOf(finding.link.replace(/^#/, ""));
+  const free: Partial<Look> = { type: null, sample: null, role: null, pass: null };
+  const looked = changeLook(state, { ...free, ...look, trial }, "a", shown);
+  return mergePage(looked, { ...page, ...more, finding: finding.id, follow: false });
+}
+
+export const findings = {
+  /** Opens its description where it is listed; null closes it. */
+  open(trial: string, id: string | null): void {
+    const shown = shownNow("a");
+    const state = shown.trial === trial ? getState() : changeLook(getState(), { trial }, "a", shown);
+    change(mergePage(state, { finding: id }), false);
+  },
+  /** Leads to what shows it. */
+  show(trial: string, finding: Finding, more: PagePart = {}): void {
+    change(withFinding(getState(), finding, trial, shownNow("a"), more), false);
+  },
+  /** At a node, or everywhere (null). Answers with a sentence if it failed. */
+  async silence(trial: string, check: string, node: string | null, silenced: boolean): Promise<string | null> {
+    try {
+      await saveSilence(trial, { check, node, silenced });
+      return null;
+    } catch (error) {
+      return String((error as Error).message);
+    } finally {
+      refreshFindings(trial);
+    }
+  },
+};
+
+/** The chosen one, outside of components. */
+export const getFinding = (): { readonly trial: string | null; readonly id: string | null } => ({
+  trial: shownNow("a").trial, id: getState().page.finding,
+});

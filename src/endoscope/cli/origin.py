@@ -1,0 +1,35 @@
+"""`endoscope origin`: where NaN, infinity or something unusual begins in a recorded trial."""
+
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "say where NaN, infinity or something unusual begins"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which trial, and what to ask of it."""
+    parser.add_argument("path", metavar="DIR", help="a recorded trial, or a folder with one")
+    parser.add_argument("--node", metavar="NODE", help="from where to look back")
+    parser.add_argument("--step", metavar="N", type=int, help="at this step")
+    parser.add_argument("--sample", metavar="N", type=int, help="this sample of the batch")
+    parser.add_argument("--of", metavar="OF", default="value", help="value (default), or gradient:<loss>")
+    parser.add_argument("--json", action="store_true", help="print a list of objects")
+
+
+def run(options: argparse.Namespace) -> int:
+    """One line for each origin, the first in order of computation first."""
+    import json
+
+    import endoscope
+
+    found = endoscope.origin(options.path, options.node, step=options.step, sample=options.sample, of=options.of)
+    if options.json:
+        print(json.dumps([one.to_dict() for one in found], indent=2))
+    elif found:
+        print("\n".join(map(str, found)))
+    else:
+        asked = options.node is not None or options.step is not None or options.sample is not None
+        what = "Nothing looks unusual there" if asked else "Everything that was recorded is finite"
+        print(f"{what}: {options.path}.")
+    return 0

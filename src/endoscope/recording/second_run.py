@@ -1,0 +1,249 @@
+"""Compute a step once more, operation by operation, from what went into it.
+
+    inputs, parameters, buffers, constants ─► every operation that was heard, in order ─► backward of a loss
+                                             all of it inside of `tracing`: the result is a trace with every value
+
+Nothing of the user's code runs again, only functions of torch, on copies: no tensor, gradient or random stream of the
+training is touched. It costs as much as a traced step, so it is only done for a step in which something went wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from endoscope.capture.functions import UNINITIALISED
+from endoscope.capture.leaves import argument_tensors, map_arguments
+from endoscope.capture.records import Node
+from endoscope.capture.result import Trace
+from endoscope.capture.trace import tracing
+from endoscope.recording.capture import Capture
+from endoscope.schema.ops import Kind
+
+_LOW = (torch.float16, torch.bfloat16)
+_LOOK_BACK = 6  # slots
+_CASTS = frozenset("to half float double bfloat16 type type_as".split())
+
+
+class _Lost(Exception):
+    """A tensor that would be needed is not there any more."""
+
+
+class SecondRun:
+    """One step, computed again."""
+
+    def __init__(self, capture: Capture, parameters: dict[int, Tensor]) -> None:
+        self.recorder = capture.recorder
+        self._capture = capture
+        self._parameters = parameters  # position -> value before the update, where there was one
+        self._tensors: dict[int, Tensor] = {}  # slot of the step -> what stands for it now
+        self._slots: dict[int, int] = {}  # slot of the step -> slot of the trace
+        self.first: dict[int, int] = {}  # node of the trace -> node of the step
+        self.lost: set[int] = set()  # nodes of the step that could not be computed again
+        self.trace: Trace
+
+    def run(self, loss: str | None) -> SecondRun:
+        """Compute everything; with a loss, its gradients, too."""
+        state = self.recorder.random_state
+        with _random_state(state), torch.enable_grad(), tracing(None, gradients=True) as self.trace:
+            self._know_sources()
+            for number in range(len(self.recorder.nodes)):
+                if number not in self.recorder.sources:
+                    self._call(number)
+            self._join_outputs()
+            if loss is not None:
+                self._backward(loss)
+        return self
+
+    def value(self, slot: int) -> Tensor | None:
+        """The value of a slot of the step, as it was before anything overwrote it."""
+        again = self._slots.get(slot)
+        return None if again is None else self.trace.values.tensor(again).detach()
+
+    def slots_again(self, slots: Iterable[int]) -> list[int]:
+        """The slots of the trace that stand for slots of the step."""
+        return [self._slots[slot] for slot in slots if slot in self._slots]
+
+    def _know(self, slot: int, tensor: Tensor) -> None:
+        self._tensors[slot] = tensor
+        again = self.trace.recorder.ids.get(id(tensor))
+        if again is not None:
+            self._slots[slot] = again
+
+    # ---- what goes in ----------------------------------------------------------------------------
+
+    def _know_sources(self) -> None:
+        positions = {name: place for place, (name, _) in enumerate(self._capture.parameters.named)}
+        known = self.trace.recorder.calls.named
+        for number, source in self.recorder.sources.items():
+            slot = self.recorder.nodes[number][5]
+            if source.kind is Kind.OUTPUT:
+                continue
+            with torch._C.DisableTorchFunction():
+                tensor = self._source(source.kind, positions.get(source.name), slot)
+            if tensor is not None:
+                known[id(tensor)] = (source.kind, source.name, tensor)
+                node = self.trace.recorder.slot_node[self.trace.recorder.read(tensor)]  # type: ignore[index]
+                self.first[node] = number
+                self._know(slot, tensor)
+                del known[id(tensor)]  # it has its name now; a name that is left over would become a source once more
+
+    def _source(self, kind: Kind, position: int | None, slot: int) -> Tensor | None:
+        if kind is Kind.PARAMETER and position is not None:
+            now = self._capture.parameters.named[position][1]
+            before = self._parameters.get(position, now)
+            return before.detach().clone().requires_grad_(now.requires_grad)
+        value = self.recorder.held_value(slot)
+        if value is None:
+            value = self.recorder.dereference(self.recorder.objects[slot])
+        if value is None or value.layout is not torch.strided:
+            return None
+        meta = self.recorder.metas.get(slot)
+        return value.detach().clone().requires_grad_(meta is not None and meta.requires_grad)
+
+    # ---- operations ------------------------------------------------------------------------------
+
+    def _call(self, number: int) -> None:
+        raw = Node(*self.recorder.nodes[number])
+        heard = self.trace.recorder
+        before = len(heard.nodes)
+        try:
+            found = self._held(raw) if _is_the_users(raw) else self._results(raw)
+        except _Lost:
+            self.lost.add(number)
+            return
+        except Exception:  # it cannot be called again on values alone
+            self.lost.add(number)
+            return
+        for slot, tensor in zip(range(raw.slot, raw.slot + raw.outputs + raw.written), found, strict=False):
+            self._know(slot, tensor)
+        self.first.update((node, number) for node in range(before, len(heard.nodes)) if node not in heard.sources)
+
+    def _held(self, raw: Node) -> list[Tensor]:
+        """What the step itself computed, if that is held."""
+        with torch._C.DisableTorchFunction():
+            found = [self._source(Kind.INPUT, None, slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
+        if not found or any(tensor is None for tensor in found):
+            raise _Lost
+        for tensor in found:
+            self.trace.recorder.read(tensor)  # type: ignore[arg-type]
+        return found  # type: ignore[return-value]
+
+    def _results(self, raw: Node) -> list[Tensor]:
+        reads = list(raw.reads)
+
+        def operand(_: Any) -> Any:
+            read = reads.pop(0)
+            if read == -1:  # only its memory is used
+                return self._room(raw)
+            tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
+            if tensor is None:
+                raise _Lost
+            return tensor
+
+        args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
+        tensors: list[Tensor] = []
+        argument_tensors([args, kwargs], tensors)
+        with torch.set_grad_enabled(self._had_gradient(raw, tensors)), self._autocast(raw, args, kwargs, tensors):
+            out = raw.func(*args, **kwargs)
+        found: list[Tensor] = []
+        argument_tensors(out, found)
+        if raw.facts.type in UNINITIALISED:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                _ = [tensor.zero_() for tensor in found]
+        written = [t for t in raw.facts.written(args, kwargs) if isinstance(t, Tensor)] if raw.facts.written else []
+        rest = [t for t in written if not any(t is f for f in found)]
+        return found + rest
+
+    def _overwritten(self, slots: tuple[int, ...]) -> Tensor | None:
+        """A tensor that was written through views: the oldest value tells which, unless it is a view's own."""
+        first = self._tensors.get(slots[0])
+        wrote = self.recorder.nodes[self.recorder.slot_node[slots[0]]][0].written is not None
+        return first._base if first is not None and wrote and first._base is not None else first
+
+    def _room(self, raw: Node) -> Tensor:
+        """What an operation overwrites unread is not noted: most often it is the tensor that was made just before."""
+        meta = self.recorder.metas.get(raw.slot)
+        if meta is None:
+            raise _Lost
+        for slot in range(raw.slot - 1, max(raw.slot - _LOOK_BACK, -1), -1):
+            tensor = self._tensors.get(slot)
+            if tensor is not None and tensor.shape == meta.shape and tensor.dtype == meta.dtype:
+                made = self.recorder.nodes[self.recorder.slot_node[slot]]
+                if tensor._base is not None or made[0].type in UNINITIALISED or made[0].written is not None:
+                    return tensor
+        with torch._C.DisableTorchFunction():
+            return torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device)
+
+    def _had_gradient(self, raw: Node, tensors: list[Tensor]) -> bool:
+        if self.recorder.calls.functions(raw.call):  # its own backward is not known: that of its operations instead
+            return True
+        meta = self.recorder.metas.get(raw.slot)
+        if meta is not None:
+            return raw.grad
+        # No gradient although an argument has one: autograd was off.
+        return raw.grad_fn is not type(None) or not any(tensor.requires_grad for tensor in tensors)
+
+    def _autocast(
+        self, raw: Node, args: Any, kwargs: Any, tensors: list[Tensor]
+    ) -> contextlib.AbstractContextManager[Any]:
+        """The ear does not note autocast; a type that arguments alone would not give tells."""
+        if raw.context:
+            stack = contextlib.ExitStack()
+            for device, dtype in raw.context:
+                stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=False))
+            return stack
+        if raw.dtype is None or not raw.dtype.is_floating_point or raw.facts.type in _CASTS:
+            return contextlib.nullcontext()
+        types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+        if not types or raw.dtype in types or "dtype" in kwargs or raw.dtype in args:
+            return contextlib.nullcontext()
+        low = raw.dtype if raw.dtype in _LOW else next((dtype for dtype in types if dtype in _LOW), None)
+        if low is None:
+            return contextlib.nullcontext()
+        return torch.autocast(tensors[0].device.type, dtype=low, cache_enabled=False)
+
+    # ---- what comes out --------------------------------------------------------------------------
+
+    def _join_outputs(self) -> None:
+        """An output that several operations wrote into has a slot of its own."""
+        for number, source in self.recorder.sources.items():
+            raw = self.recorder.nodes[number]
+            if source.kind is Kind.OUTPUT and raw[5] not in self._tensors and raw[4]:
+                read = raw[4][0]
+                tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
+                if tensor is not None:
+                    self._know(raw[5], tensor)
+
+    def _backward(self, name: str) -> None:
+        for held in self.recorder.holder.entries:
+            if held.kind == "loss" and held.node == name:
+                loss = self._tensors.get(held.slot)
+                if loss is not None and loss.requires_grad:
+                    with torch._C.DisableTorchFunction():
+                        seed = torch.ones_like(loss.detach())
+                    torch.autograd.backward([loss], [seed], retain_graph=True)
+
+
+def _is_the_users(raw: Node) -> bool:
+    """Whether calling it again would touch something of the user's: a generator of random numbers, a module of
+    TorchScript with its buffers, an operator with a body of its own."""
+    if raw.facts.opaque:
+        return True
+    if getattr(raw.func, "namespace", "aten") not in ("aten", "prims", "prim"):
+        return True
+    return any(isinstance(value, torch.Generator) for value in (*raw.args, *(raw.kwargs or {}).values()))
+
+
+@contextlib.contextmanager
+def _random_state(state: Tensor | None) -> Iterator[None]:
+    """Random numbers as in the step, if that is known; the training's own streams stay where they are."""
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
+        if state is not None:
+            torch.set_rng_state(state)
+        yield

@@ -1,0 +1,230 @@
+"""One page out of one trial, or out of all trials of a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+
+from endoscope import __version__
+from endoscope.findings.diagnose import checks_of, of_recording
+from endoscope.findings.finding import SEVERITIES, Finding
+from endoscope.query import bulk
+from endoscope.query.open import look
+from endoscope.query.recording import Recording
+from endoscope.query.series import Series
+from endoscope.report import charts, evidence, facts_part, findings_part, numbers, together_part
+from endoscope.report.drawing import Mark, draw
+from endoscope.report.folding import fold
+from endoscope.report.markup import Markup, join, tag
+from endoscope.report.network import read_network
+from endoscope.report.style import STYLE
+
+#: Nothing may be fetched and nothing may run, whatever a recording says.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_MOST_METRICS = 24
+_COLUMNS = ("trial", "found", "recorded steps", "began", "most important")
+_KINDS = ("input", "computed", "module", "target", "loss", "output")
+
+
+class Trial:
+    """A recording and what was found in it."""
+
+    def __init__(self, recording: Recording, number: int) -> None:
+        self.recording, self.number = recording, number
+        self.findings: list[Finding] = of_recording(recording, checks_of(recording.path))
+        self.entries = findings_part.entries(self.findings, number)
+
+    @property
+    def name(self) -> str:
+        return self.recording.name
+
+    @property
+    def worst(self) -> tuple[int, int]:
+        """For sorting: trials with errors before those with warnings, then those with more of them."""
+        ranks = [finding.rank for finding in self.findings if finding.severity != "info"]
+        return min(ranks, default=9), -len(ranks)
+
+    @property
+    def anchor(self) -> str:
+        return f"trial-{self.number}"
+
+
+def report(path: str | PathLike[str], trial: str | None = None) -> str:
+    """The whole page as text."""
+    found = look(path)
+    if isinstance(found, Recording):
+        recordings = [found]
+    else:
+        recordings = [found[trial]] if trial is not None else [found[name] for name in found]
+    for recording in recordings:
+        bulk.silence(recording)  # damage is named in the page
+    trials = [Trial(recording, number) for number, recording in enumerate(recordings, 1)]
+    trials.sort(key=lambda trial: trial.worst)
+    body = [_head(trials, Path(path))]
+    if len(trials) > 1:
+        body.append(_overview(trials))
+    body += [_trial(trial, titled=len(trials) > 1) for trial in trials]
+    return _page(_title(trials, Path(path)), body)
+
+
+def _page(title: str, body: Iterable[Markup]) -> str:
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title),
+        tag("style", Markup(STYLE)),
+    ]
+    arrow = tag("path", d="M0 0L8 4L0 8z", class_="tip")
+    marker = tag(
+        "marker", arrow, id="arrow", markerWidth="8", markerHeight="8", refX="7.5", refY="4", orient="auto",
+        markerUnits="userSpaceOnUse",
+    )  # fmt: skip
+    shared = tag("svg", tag("defs", marker), width=0, height=0, class_="shared", aria_hidden="true")
+    page = tag("html", tag("head", head), tag("body", shared, tag("main", list(body))), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _title(trials: Sequence[Trial], path: Path) -> str:
+    return f"{trials[0].name if len(trials) == 1 else path.resolve().name} – endoscope report"
+
+
+def _head(trials: Sequence[Trial], path: Path) -> Markup:
+    name = trials[0].name if len(trials) == 1 else path.resolve().name
+    written = f"written {numbers.moment(time.time())} by endoscope {__version__}"
+    return tag(
+        "header",
+        tag("p", tag("i", class_="ring"), "endoscope report", class_="logo"),
+        tag("h1", name),
+        tag(
+            "p",
+            _counts([finding for trial in trials for finding in trial.findings]),
+            tag("span", written),
+            class_="soft",
+        ),
+    )
+
+
+def _counts(findings: Sequence[Finding]) -> Markup:
+    """2 errors, 1 warning, as badges."""
+    shown = []
+    for severity in reversed(SEVERITIES):
+        count = sum(finding.severity == severity for finding in findings)
+        if count:
+            word = severity if severity == "info" else numbers.plural(count, severity).partition(" ")[2]
+            shown.append(tag("span", f"{count} {word}", class_=f"badge severity-{severity}"))
+    return tag("span", shown or tag("span", "nothing looks wrong", class_="badge good"), class_="badges")
+
+
+# Several trials
+
+
+def _overview(trials: Sequence[Trial]) -> Markup:
+    head = tag("tr", [tag("th", word, class_="number" if word == "recorded steps" else None) for word in _COLUMNS])
+    rows = [
+        tag(
+            "tr",
+            tag("td", tag("a", trial.name, href=f"#{trial.anchor}")),
+            tag("td", _counts(trial.findings)),
+            tag("td", numbers.whole(len(trial.recording.steps)), class_="number"),
+            tag("td", numbers.moment(trial.recording.created)),
+            tag("td", str(trial.findings[0].title) if trial.findings else "–"),
+        )
+        for trial in trials
+    ]
+    return tag("section", tag("h2", "Trials"), tag("table", head, rows, class_="overview"), _together(trials))
+
+
+def _together(trials: Sequence[Trial]) -> Markup | None:
+    """Metrics that several trials have, in one chart each."""
+    names = dict.fromkeys(name for trial in trials for name in trial.recording.metrics)
+    shared = [name for name in names if sum(name in trial.recording.metrics for trial in trials) > 1]
+    figures = []
+    for name in shared[:_MOST_METRICS]:
+        lines = [
+            charts.Line(trial.name, series.steps, series.values, colour)
+            for colour, trial in enumerate(trials)
+            if name in trial.recording.metrics
+            for series in [_one_type(trial.recording.metrics[name])]
+        ]
+        label = f"{name}, all trials"
+        image = charts.chart(lines, marks=findings_part.recorded_steps(trials[0].recording), label=label)
+        figures.append(findings_part.figure(name, image, charts.legend(lines)))
+    return tag("div", figures, class_="grid") if figures else None
+
+
+def _one_type(series: Series) -> Series:
+    """Of a metric with several types, the most frequent: lines of different types would zigzag."""
+    types = series.types.tolist()
+    most = max(dict.fromkeys(types), key=types.count) if types else ""
+    rows = series.types == most
+    return Series(series.steps[rows], series.values[rows], series.types[rows])
+
+
+# One trial
+
+
+def _trial(trial: Trial, titled: bool) -> Markup:
+    recording = trial.recording
+    parts = [
+        tag("h2", tag("span", "trial ", class_="soft"), trial.name) if titled else None,
+        facts_part.tiles(recording),
+        findings_part.section(recording, trial.findings, trial.entries),
+        _curves(trial),
+        together_part.section(recording),
+        _graph(trial),
+        facts_part.section(recording),
+    ]
+    bulk.release(recording)
+    return tag("section", parts, id=trial.anchor, class_="trial")
+
+
+def _curves(trial: Trial) -> Markup | None:
+    recording = trial.recording
+    marks = findings_part.recorded_steps(recording)
+    events = [
+        charts.Event(finding.first_step, finding.severity, f"{number}. {finding.title}")
+        for number, finding in enumerate(trial.findings, 1)
+        if finding.severity != "info"
+    ][:12]
+    figures = []
+    for name in list(recording.metrics)[:_MOST_METRICS]:
+        lines = evidence.by_type(recording.metrics[name])
+        image = charts.chart(lines, marks=marks, events=events, label=f"{name} over steps")
+        figures.append(findings_part.figure(name, image, charts.legend(lines)))
+    if not figures:
+        return None
+    hint = "Strokes below the axis are recorded steps; dots say where a finding begins."
+    return tag(
+        "section", tag("h3", "Losses and metrics"), tag("p", hint, class_="soft"), tag("div", figures, class_="grid")
+    )
+
+
+def _graph(trial: Trial) -> Markup | None:
+    network = read_network(trial.recording)
+    if not network.parts:
+        return None
+    folded = fold(network, evidence.flags(trial.findings))
+    marks: dict[str, list[Mark]] = {}
+    for number, finding in enumerate(trial.findings, 1):
+        place = network.place_of(finding.node)
+        if place:
+            mark = Mark(number, finding.severity, finding.title, f"finding-{trial.number}-{number}")
+            marks.setdefault(folded.box_of[place], []).append(mark)
+    label = f"dependency graph of {trial.name}"
+    total, shown = len(network.parts) + len(network.reader), len(folded.boxes)
+    told = f"{numbers.whole(total)} nodes"
+    told += f", folded to {shown} boxes; parameters are told with what reads them." if shown < total else "."
+    kinds = [kind for kind in _KINDS if any(box.kind == kind for box in folded.boxes.values())]
+    legend = tag(
+        "span", [tag("span", tag("i", class_=f"swatch kind-{k}"), k, class_="key") for k in kinds], class_="legend"
+    )
+    return tag(
+        "section",
+        tag("h3", "Dependency graph"),
+        tag("p", join([told, " "]), legend, class_="soft"),
+        tag("div", draw(folded, marks, label), class_="stage"),
+    )

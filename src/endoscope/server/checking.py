@@ -1,0 +1,190 @@
+"""Findings of the trials that somebody looks at. No request waits for them.
+
+    look(trial) ─► what is known now; an order, if that is old
+    orders ─► one thread ─► a process with low priority (findings_process.py) ─► kept ─► Live tells the pages
+
+While a training runs its trial is checked again and again, with pauses so long that checking takes a small part of one
+core, and only as long as somebody asks for the result.
+
+The checks themselves are imported where they are needed: the page must not wait for them before it begins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from endoscope.errors import EndoscopeError
+from endoscope.query import bulk
+from endoscope.query.recording import Recording
+from endoscope.server.library import Library
+
+if TYPE_CHECKING:
+    from endoscope.server.findings_process import Checked
+
+PAUSE_SECS = 3.0  # between two checks of one trial, at least
+PAUSE_SHARE = 6.0  # and this many times what the last one took of a core
+_SOURCES = Path(__file__).resolve().parents[2]  # the process must find the same package
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+Compute = Callable[[Path], "Checked"]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is known about one trial."""
+
+    result: Checked | None = None
+    about: Hashable = None  # how much was recorded, and which thresholds held
+    ended: float = 0.0
+    is_ordered: bool = False
+    is_asked: bool = False  # since the last result
+    told: Hashable = None  # what the pages know: the result, and what is silenced
+
+
+class Checking:
+    """May be shared by threads. `compute` is exchanged in tests."""
+
+    def __init__(self, library: Library, compute: Compute | None = None) -> None:
+        self._library = library
+        self._process: subprocess.Popen[str] | None = None
+        self._compute = compute or self._in_process
+        self._lock = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+        self._orders: list[str] = []
+        self._is_working = False
+        self._is_over = False
+        self.writing = threading.Lock()  # held by who changes what is silenced
+
+    def look(self, name: str) -> tuple[Checked | None, bool]:
+        """The newest result, and whether a newer one is on its way."""
+        recording = self._library.get(name)
+        with self._lock:
+            entry = self._entries.setdefault(name, _Entry(told=_silenced_stamp(recording)))
+            entry.is_asked = True
+            self._order_if_old(name, entry, recording)
+            return entry.result, entry.is_ordered
+
+    def news(self) -> list[str]:
+        """Trials of which the pages know less than there is; called again and again while somebody listens."""
+        changed = []
+        for name, entry in list(self._entries.items()):
+            try:
+                recording = self._library.get(name)
+            except EndoscopeError:  # it has gone
+                self._entries.pop(name, None)
+                continue
+            with self._lock:
+                if entry.is_asked:
+                    self._order_if_old(name, entry, recording)
+                stamp = (entry.about, _silenced_stamp(recording)) if entry.result else _silenced_stamp(recording)
+                if stamp != entry.told:
+                    entry.told = stamp
+                    changed.append(name)
+        return changed
+
+    def stop(self) -> None:
+        """Nothing is computed from now on."""
+        with self._lock:
+            self._is_over = True
+            self._orders.clear()
+            process = self._process
+        if process is not None:
+            process.kill()
+
+    def _order_if_old(self, name: str, entry: _Entry, recording: Recording) -> None:
+        if self._is_over or entry.is_ordered or entry.about == _about(recording):
+            return
+        took = entry.result["seconds"] if entry.result else 0.0
+        rested = time.monotonic() - entry.ended >= max(PAUSE_SECS, PAUSE_SHARE * took)
+        if entry.result is not None and not rested and not recording.closed:
+            return
+        entry.is_ordered = True
+        self._orders.append(name)
+        if not self._is_working:
+            self._is_working = True
+            threading.Thread(target=self._work, name="endoscope-check", daemon=True).start()
+
+    def _work(self) -> None:
+        """One trial after the other, until nothing is ordered."""
+        while True:
+            with self._lock:
+                if not self._orders:
+                    self._is_working = False
+                    return
+                name = self._orders.pop(0)
+            self._check(name)
+
+    def _check(self, name: str) -> None:
+        about: Hashable = None
+        try:
+            recording = self._library.get(name)
+            about = _about(recording)
+            result = self._compute(recording.path)
+        except Exception as error:  # a page that waits for ever helps nobody
+            result = _failed(f"{type(error).__name__}: {error}")
+        with self._lock:
+            entry = self._entries.get(name)
+            if entry is not None and not self._is_over:
+                entry.result, entry.about, entry.ended = result, about, time.monotonic()
+                entry.is_ordered = entry.is_asked = False
+
+    def _in_process(self, trial: Path) -> Checked:
+        known = [str(_SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(known)}
+        # -P: a file of the user's in the current folder must not stand in for a library.
+        command = [sys.executable, "-P", "-m", "endoscope.server.findings_process", str(trial)]
+        try:
+            process = subprocess.Popen(
+                command, env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )  # fmt: skip
+        except OSError:  # there is no Python to start, as in some programs that contain one
+            from endoscope.server.findings_process import checked
+
+            return checked(trial)
+        with self._lock:
+            self._process = process
+            if self._is_over:
+                process.kill()
+        out, err = process.communicate()
+        self._process = None
+        with contextlib.suppress(ValueError):
+            answer: Checked = json.loads(out)
+            return answer
+        return _failed((err.strip().splitlines() or ["the process ended without an answer"])[-1])
+
+
+def _failed(why: str) -> Checked:
+    sentence = f"The checks could not be run: {why}. `endoscope check` in a terminal says more."
+    return {"findings": [], "checks": 0, "steps": 0, "lastStep": None, "seconds": 0.0, "problem": sentence}
+
+
+def _about(recording: Recording) -> Hashable:
+    from endoscope.findings import settings
+
+    files = [folder / settings.FILE for folder in (recording.path.parent, recording.path, Path())]
+    return (*bulk.state(recording), recording.closed, *map(_stamp, files))
+
+
+def _silenced_stamp(recording: Recording) -> Hashable:
+    from endoscope.findings import silence
+
+    return _stamp(recording.path / silence.FILE)
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino

@@ -1,0 +1,1 @@
+"""Planted origins: what makes NaN, infinity or an unusual sample, in models of up to a thousand operations."""
