@@ -17,6 +17,6 @@ listenToKeys();
 goLive();
 void settled().then(() => {
   endStart();
-  beginFindings();
   setTimeout(fetchTabs, 300);
+  setTimeout(beginFindings, 500);
 });

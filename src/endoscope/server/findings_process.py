@@ -60,6 +60,8 @@ def checked(trial: Path) -> Checked:
 def main(trial: str) -> None:
     with contextlib.suppress(AttributeError, OSError):  # there is no such thing on Windows
         os.nice(max(0, _KINDNESS - os.nice(0)))
+    with contextlib.suppress(AttributeError, OSError):  # only on Linux: what nobody else wants
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     out, sys.stdout = sys.stdout, sys.stderr  # what is printed by others must not stand in the answer
     print(to_json(checked(Path(trial))), file=out, flush=True)
 
