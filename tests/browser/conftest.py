@@ -154,10 +154,16 @@ def _watch(page: Page, address: str, complaints: list[str]) -> None:
     page.on("request", asked)
 
 
+SETTLED = """() => Promise.race([
+    window.__endoscope.settled(),
+    new Promise((_, fail) => setTimeout(() => fail(new Error("the page does not settle")), 60000)),
+])"""
+
+
 def settle(page: Page) -> None:
     """Wait for the last pixel of the last change."""
     page.wait_for_function("window.__endoscope")
-    page.evaluate("() => window.__endoscope.settled()")
+    page.evaluate(SETTLED)
 
 
 @pytest.fixture

@@ -208,3 +208,58 @@ def test_the_gradient_of_one_of_two_losses_and_data_made_in_the_step(tmp_path: P
     found = endoscope.origin(run.path)[0]
     assert (found.step, found.operation, found.of, found.samples) == (2, "sqrt", "gradient:two", (5,))
     assert found.exact and found.inputs[0].at == 0.0
+
+
+CALLS: list[str] = []
+
+
+@torch.library.custom_op("endoscope_tests::counted", mutates_args=())
+def counted(x: Tensor) -> Tensor:
+    CALLS.append("counted")
+    return torch.from_numpy(x.numpy() * 2.0)
+
+
+class Normal(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.BatchNorm1d(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+class Others(nn.Module):
+    """Code of the user's that must not run a second time: it counts, has statistics of its own, draws numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.script = nn.Linear(4, 4), torch.jit.script(Normal())
+        self.generator = torch.Generator().manual_seed(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        noise = torch.randn(x.shape, generator=self.generator)
+        with torch.no_grad():
+            twice = counted(x)
+        return self.script(self.first(x)) + torch.log(x * 0) + noise + twice
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_the_users_own_does_not_run_again(tmp_path: Path) -> None:
+    def trained(watch: Any) -> list[Any]:
+        torch.manual_seed(0)
+        CALLS.clear()
+        model = Others()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        watch(model, optimizer)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, 4)).sum().backward()
+            optimizer.step()
+        inner = model.script.inner
+        drawn = torch.rand(1, generator=model.generator).item()
+        return [len(CALLS), inner.running_mean.tolist(), int(inner.num_batches_tracked), drawn, torch.rand(1).item()]
+
+    plain = trained(lambda *_: None)
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        assert trained(run.watch) == plain
+    assert [step.extra["origins"][0]["operation"] for step in endoscope.open(run.path).steps] == ["log"] * 3

@@ -44,14 +44,35 @@ export function useSeen<T extends Element>(): readonly [RefObject<T | null>, boo
       if (gate.isOpen) setSeen(entries.some((entry) => entry.isIntersecting));
     };
     const observer = new IntersectionObserver(look, { rootMargin: "250px" });
-    observer.observe(element.current as T);
-    return () => observer.disconnect();
+    const begin = (): void => observer.observe(element.current as T);
+    begin();
+    // What it said in the background was not listened to, and it says nothing twice: it has to begin anew.
+    const remove = gate.add({ open: begin, close: () => observer.disconnect() });
+    return () => {
+      remove();
+      observer.disconnect();
+    };
   }, [gate]);
   useWork(seen === null);
   return [element, seen === true];
 }
 
-/** While this is so, more is to be drawn than has been asked for: the page is not settled. */
+/** While this is so, more is to be drawn than has been asked for: the page is not settled. In the background nothing is. */
 export function useWork(isWorking: boolean): void {
-  useLayoutEffect(() => (isWorking ? beginWork() : undefined), [isWorking]);
+  const gate = useGate();
+  useLayoutEffect(() => {
+    if (!isWorking) return;
+    let finish: (() => void) | null = null;
+    const begin = (): void => void (finish ??= beginWork());
+    const end = (): void => {
+      finish?.();
+      finish = null;
+    };
+    if (gate.isOpen) begin();
+    const remove = gate.add({ open: begin, close: end });
+    return () => {
+      remove();
+      end();
+    };
+  }, [gate, isWorking]);
 }

@@ -140,7 +140,9 @@ td.number, th.number { text-align: right; }
 summary { margin: 16px 0 8px; font-weight: 600; cursor: pointer; }
 .overview { margin-bottom: 16px; }
 .overview, .modules { display: block; overflow-x: auto; }
-.overview tr > *, .modules tr > * { width: 30%; }
+.modules tr > * { width: 30%; }
+.overview tr > * { width: 1%; white-space: nowrap; }
+.overview tr > :last-child { width: 100%; min-width: 14em; white-space: normal; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); gap: 0 16px;
   align-items: start; }
 
