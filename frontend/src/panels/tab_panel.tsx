@@ -57,7 +57,7 @@ export function useSeen<T extends Element>(): readonly [RefObject<T | null>, boo
   return [element, seen === true];
 }
 
-/** While this is so, more is to be drawn than has been asked for: the page is not settled. In the background nothing is. */
+/** While this is so, more is to be drawn than has been asked for: the page is not settled. Not in the background. */
 export function useWork(isWorking: boolean): void {
   const gate = useGate();
   useLayoutEffect(() => {
