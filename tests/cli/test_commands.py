@@ -59,3 +59,14 @@ def test_the_package_runs_as_a_module() -> None:
     environment = os.environ | {"PYTHONPATH": str(SRC)}
     result = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert result.stdout == f"endoscope {endoscope.__version__}\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    """`endoscope check --list | head -1`: what is left unread is nobody's problem."""
+    command = [sys.executable, "-m", "endoscope", "check", "--list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert "Traceback" not in said and "Broken" not in said
+    assert process.returncode in (0, 141)
