@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from endoscope.capture.aliasing import Read
 from endoscope.capture.leaves import tensor_places
-from endoscope.capture.records import Node
+from endoscope.capture.records import Node, slots_of
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -19,3 +19,8 @@ def named_reads(recorder: Recorder, node: int) -> list[tuple[Read, str]]:
     reads = list(zip(raw.reads, places, strict=False))
     hidden = (*raw.reads[len(reads) :], *recorder.hidden_reads.get(node, ()))
     return [*reads, *((read, "") for read in hidden)]
+
+
+def parents_of(recorder: Recorder, node: int) -> set[int]:
+    """The nodes whose results a node reads as arguments."""
+    return {recorder.slot_node[slot] for read in recorder.nodes[node][4] for slot in slots_of(read)}

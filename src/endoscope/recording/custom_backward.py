@@ -5,7 +5,7 @@ If gradients are wrong above such a function and right below it, its backward pa
 
 from __future__ import annotations
 
-from endoscope.capture.records import slots_of
+from endoscope.capture.reads import parents_of
 from endoscope.capture.source import source_line
 from endoscope.recording.hearing import StepRecorder
 from endoscope.schema.origin import NONFINITE, Origin
@@ -38,14 +38,13 @@ def _above(recorder: StepRecorder, nodes: list[int]) -> set[int]:
     found = set(nodes)
     for number in range(max(nodes), -1, -1):
         if number in found:
-            found.update(recorder.slot_node[s] for read in recorder.nodes[number][4] for s in slots_of(read))
+            found |= parents_of(recorder, number)
     return found - set(nodes)
 
 
 def _below(recorder: StepRecorder, nodes: list[int]) -> set[int]:
     found = set(nodes)
     for number in range(min(nodes), len(recorder.nodes)):
-        read = {recorder.slot_node[s] for one in recorder.nodes[number][4] for s in slots_of(one)}
-        if read & found:
+        if parents_of(recorder, number) & found:
             found.add(number)
     return found - set(nodes)

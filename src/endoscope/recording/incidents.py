@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from endoscope.capture.records import slots_of
+from endoscope.capture.reads import parents_of
 from endoscope.recording.capture import Capture
 from endoscope.recording.custom_backward import guilty_functions
 from endoscope.recording.memory import shortage
@@ -157,14 +157,13 @@ class _Incident:
                 waiting.remove(node)
                 if node != number and self._items.get(node):
                     return self._items[node][0].node
-                above = {recorder.slot_node[s] for read in recorder.nodes[node][4] for s in slots_of(read)} - seen
+                above = parents_of(recorder, node) - seen
                 seen |= above
                 waiting += above
             return ""
         reached = {number}
         for node in range(number, len(recorder.nodes)):
-            read = {recorder.slot_node[s] for one in recorder.nodes[node][4] for s in slots_of(one)}
-            if node == number or read & reached:
+            if node == number or parents_of(recorder, node) & reached:
                 reached.add(node)
                 source = recorder.sources.get(node)
                 if self._items.get(node) and (source is None or source.kind is not Kind.OUTPUT):

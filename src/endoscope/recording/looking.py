@@ -12,7 +12,7 @@ import torch
 from endoscope.analysis.anomalies import Look
 from endoscope.analysis.rules import Where, named
 from endoscope.recording.capture import Capture
-from endoscope.recording.measuring import Row, rows_of
+from endoscope.recording.measuring import Row, rows_of, updates_of
 from endoscope.recording.structure import Item, Structure
 from endoscope.schema.stats import SAMPLE, WHOLE
 from endoscope.stats import Measured, Request, measure
@@ -35,9 +35,9 @@ def look_at(
     if not items:
         return []
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        rows = _updates(capture, items) if where.of == "update" else rows_of(capture, items)
+        rows = updates_of(capture, items) if where.of == "update" else rows_of(capture, items)
         rows = [row for row in rows if where.may_be(row.of)]
-        measured = measure([Request(row.tensor, row.batch_dim, samples=samples, units=False) for row in rows])
+        measured = measure([Request(row.tensor, row.batch_dim, samples, False, row.minus) for row in rows])
     refused = {number for number, _ in measured.gaps}
     return [_look(row, step, measured, number) for number, row in enumerate(rows) if number not in refused]
 
@@ -58,13 +58,6 @@ def _is_meant(item: Item, types: dict[tuple[str, str, int], str], where: Where) 
     type_ = types.get((item.node, item.role, item.pass_), "")
     one = named(item.node, item.pass_, type_, item.kind, item.module)
     return where.names(one, item.role, item.pass_)
-
-
-def _updates(capture: Capture, items: list[Item]) -> list[Row]:
-    """What optimizers added, in memory of its own: the copies are still needed if the step is recorded."""
-    before, parameters = capture.parameters.before, capture.parameters.named
-    moved = [(item, -1 - item.slot) for item in items if item.kind == "parameter" and -1 - item.slot in before]
-    return [Row(item, "update", parameters[at][1].detach() - before[at], None) for item, at in moved]
 
 
 def _look(row: Row, step: tuple[int, str], measured: Measured, number: int) -> Look:

@@ -72,7 +72,7 @@ def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Pack
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
             extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows)
-        rows = [*found.rows, *_updates(capture, items)]
+        rows = [*found.rows, *updates_of(capture, items)]
         requests = [*rest, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in rows]]
         parts.append(measure_and_keep(requests, raw, len(keys) - len(rest)))
         keys += [_key(row.item, row.of, size_of(row.tensor), row.tensor.dtype, row.batch_dim) for row in rows]
@@ -199,7 +199,7 @@ class _Found:
         return keys, [chosen(joined(parts), rows)], []
 
 
-def _updates(capture: Capture, items: list[Item]) -> list[Row]:
+def updates_of(capture: Capture, items: list[Item]) -> list[Row]:
     """What optimizers added: parameters minus their copies, formed while they are read."""
     before, named = capture.parameters.before, capture.parameters.named
     moved = [(item, -1 - item.slot) for item in items if item.kind == "parameter" and -1 - item.slot in before]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from endoscope.errors import BadArgument
 from endoscope.server import asked, wire
 from endoscope.server.answers import as_json
 from endoscope.server.checking import Checking
+from endoscope.server.sent import json_of
 
 if TYPE_CHECKING:
     from endoscope.findings.silence import Silenced
@@ -28,7 +28,8 @@ def read(request: Request) -> Response:
 
 
 async def change(request: Request) -> Response:
-    wanted = _silencing(await _body(request))
+    words = "What is to be silent"
+    wanted = _silencing(await json_of(request, _MOST_BYTES, words, words))
     return await run_in_threadpool(_change, request, wanted)
 
 
@@ -100,21 +101,6 @@ def _names(findings: Sequence[dict[str, Any]]) -> list[str]:
             named += "'"
         found.append(named)
     return found
-
-
-async def _body(request: Request) -> Any:
-    # A form of another page cannot send this type without asking first, and the answer to that is no.
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise BadArgument("What is to be silent is sent as application/json.")
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MOST_BYTES:
-            raise BadArgument(f"What is to be silent has at most {_MOST_BYTES} bytes.")
-    try:
-        return json.loads(body)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadArgument(f"What is to be silent is no JSON: {error}") from error
 
 
 def _silencing(data: Any) -> wire.Silencing:
