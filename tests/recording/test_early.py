@@ -175,3 +175,20 @@ def test_nothing_is_held_that_was_measured(tmp_path: Path, monkeypatch: pytest.M
         out.sum().backward()
         assert not [slot for slot, _ in step.capture.gradients.found if slot >= 0]
         optimizer.step()
+
+
+def test_a_loss_in_the_place_of_one_that_is_gone_has_its_own_name(tmp_path: Path, together: int) -> None:
+    """A tensor that was let go of leaves its address to the next one."""
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    names = [f"loss{number}" for number in range(20)]
+    with endoscope.Run(tmp_path, trial="trial", when=1, keep=0, strict=True) as run:
+        run.watch(model, optimizer)
+        with run.step() as step:
+            out = model(torch.ones(3, 4))
+            for number, name in enumerate(names):
+                with step.gradients(name):
+                    (number * out).sum().backward(retain_graph=True)
+            optimizer.step()
+    recording = endoscope.open(run.path)
+    assert [name for name in recording.nodes if name.startswith("loss")] == names

@@ -223,7 +223,7 @@ class Capture:
             self.recorder.holder.hold(name, role, kind, tensor, -1, -1 if batch_dim is None else batch_dim)
         self.tags[name] = None
         if kind == "loss":
-            self.recorder.loss_names[id(tensor)] = name
+            self.recorder.loss_names[tensor] = name
 
     def link(self, a: Any, b: Any) -> None:
         with torch._C.DisableTorchFunction():

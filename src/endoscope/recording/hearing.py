@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import linecache
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from endoscope.capture.boundary import add_outputs, bound_names
 from endoscope.capture.calls import Calls
@@ -157,7 +158,7 @@ class StepRecorder(Recorder):
         self.deaf = False
         self.resting = False  # a forward pass is running that is none of the step
         self.ignores_evaluation = False
-        self.loss_names: dict[int, str] = {}  # id of a tensor that was tagged as a loss -> its name
+        self.loss_names: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # of tensors that are losses
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
         for name, module in models:
@@ -210,12 +211,12 @@ class StepRecorder(Recorder):
     def loss_name(self, loss: Tensor) -> str:
         """What the gradients of a loss are called; the loss itself is held under that name."""
         gradients = self.holder.gradients
-        name = self.loss_names.get(id(loss))
+        name = self.loss_names.get(loss)
         if name is None:
             name = gradients.current or gradients.default
             with contextlib.suppress(Exception), torch._C.DisableTorchFunction():
                 self.holder.hold(name, "", "loss", loss)
-                self.loss_names[id(loss)] = name
+                self.loss_names[loss] = name
         return gradients.current or name
 
     # ---- never into training ---------------------------------------------------------------------
