@@ -25,12 +25,13 @@ OWNERS = (
 
 
 def everything() -> dict[str, Any]:
-    """Every attribute of every place that may be patched, and the code of the one function that is exchanged."""
+    """Every attribute of every place that may be patched, and the code of every function there."""
     places: list[Any] = [importlib.import_module(name) for name in OWNERS]
-    places += [nn.Module, torch.jit.ScriptFunction, threading.Thread, ThreadPoolExecutor, torch.autograd.Function]
+    places += [nn.Module, nn.Parameter, torch.jit.ScriptFunction, torch.autograd.Function]
+    places += [threading.Thread, ThreadPoolExecutor]
     found = {f"{p.__name__}.{key}": value for p in places for key, value in vars(p).items()}
-    found["apply's code"] = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
-    return found
+    functions = {key: getattr(value, "__func__", value) for key, value in found.items()}
+    return found | {f"code of {key}": f.__code__ for key, f in functions.items() if hasattr(f, "__code__")}
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def unchanged() -> Iterator[dict[str, Any]]:
     assert [key for key in before if before[key] is not after[key]] == []
     assert not patches._active
     assert patches._traces == 0
-    assert not patches._installed
+    assert not patches._exchanges.are_on
 
 
 def exchanged(before: dict[str, Any]) -> set[str]:
@@ -54,7 +55,8 @@ def exchanged(before: dict[str, Any]) -> set[str]:
 def test_names_are_exchanged_only_during_the_trace(unchanged: dict[str, Any]) -> None:
     seen: set[str] = set()
     endoscope.trace(lambda x: seen.update(exchanged(unchanged)) or x * 2, X)
-    assert {"torch.nn.functional.has_torch_function", "Module._call_impl", "Thread.start", "apply's code"} <= seen
+    assert {"torch.nn.functional.has_torch_function", "code of Module._call_impl"} <= seen
+    assert {"code of Thread.start", "code of Function.apply", "code of Parameter.__new__"} <= seen
     assert not exchanged(unchanged)
 
 
@@ -73,7 +75,7 @@ def test_an_error_of_our_own_puts_them_back(unchanged: dict[str, Any]) -> None:
 def test_the_inner_of_two_traces_leaves_them_to_the_outer(unchanged: dict[str, Any]) -> None:
     with endoscope.tracing() as outer:
         inner = endoscope.trace(Mlp(), X)
-        assert "Module._call_impl" in exchanged(unchanged)
+        assert "code of Module._call_impl" in exchanged(unchanged)
         X.sin()
     assert [op.type for op in inner.ops] == ["input", "linear", "relu", "linear", "output"]
     assert outer.ops[-1].type == "sin"

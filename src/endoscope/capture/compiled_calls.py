@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,13 +18,21 @@ def without_compiled_calls(recorder: Recorder) -> contextlib.AbstractContextMana
 
 @contextlib.contextmanager
 def not_compiled(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
-    """Modules compiled in place (`module.compile()`) keep the compiled call to themselves: take it off meanwhile."""
-    compiled = [module for module in modules if module._compiled_call_impl is not None]
-    saved = [m._compiled_call_impl for m in compiled]
-    for module in compiled:
-        module._compiled_call_impl = None
+    taken = take_off_compiled(modules)
     try:
         yield
     finally:
-        for module, implementation in zip(compiled, saved, strict=True):
-            module._compiled_call_impl = implementation
+        put_back_compiled(taken)
+
+
+def take_off_compiled(modules: Iterable[torch.nn.Module]) -> list[tuple[torch.nn.Module, Any]]:
+    """What was compiled in place, with its compiled call."""
+    taken = [(module, module._compiled_call_impl) for module in modules if module._compiled_call_impl is not None]
+    for module, _ in taken:
+        module._compiled_call_impl = None
+    return taken
+
+
+def put_back_compiled(taken: list[tuple[torch.nn.Module, Any]]) -> None:
+    for module, implementation in taken:
+        module._compiled_call_impl = implementation

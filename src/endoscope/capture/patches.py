@@ -6,8 +6,8 @@ Why each is needed:
   tensor subclasses only, so composites open up and the plain run's own path is taken.
 - `nn.Module._call_impl`: which module is running. (Global hooks would do, but slow every module down by several
   microseconds and make compiled modules warn.)
-- `autograd.Function.apply`: the boundary of a custom function. Its code object is exchanged rather than the
-  attribute, because users bind `my_op = MyFunction.apply` at import time.
+- `autograd.Function.apply`: the boundary of a custom function. Users bind `my_op = MyFunction.apply` at import time,
+  so its code is exchanged and not its name.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
@@ -25,16 +25,16 @@ import importlib
 import os
 import sys
 import threading
-import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
 
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
+from endoscope.capture.exchange import Exchanges
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: Modes that do not want to see composites whole; the recorder adds itself.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
 _lock = threading.RLock()
-_installed: list[Callable[[], None]] = []
+_exchanges = Exchanges()  # of the last time: a recording puts them in at every step
 _traces = 0
 #: Thread -> its recorders, outermost first. Empty where the thread is traced, but not just now.
 _active: dict[int, list[Recorder]] = {}
@@ -149,9 +149,8 @@ def block_around(model: torch.nn.Module) -> Any:
 def _put_back_if_unused() -> None:
     if _traces == 0:
         if _eager:
-            _eager.pop().close()
-        while _installed:
-            _installed.pop()()
+            _eager.pop().__exit__(None, None, None)
+        _exchanges.take_off()
 
 
 def _after_fork() -> None:
@@ -174,20 +173,30 @@ os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def _install() -> None:
-    if _installed or _install_again():
+    global _exchanges
+    if _exchanges.are_on:
         return
-    _known.clear()
-    _open_composites()
-    _exchange(torch.nn.Module, "_call_impl", _observed_call)
-    _observe_functions()
-    _exchange(torch.jit.ScriptFunction, "__call__", _observed_script)
-    _observe_transforms()
-    _exchange(torch.nn.Parameter, "__new__", _observed_parameter)
-    _exchange(threading.Thread, "start", _announced("a thread was started"))
-    _exchange(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
+    if not _exchanges or not _exchanges.fit():
+        _exchanges = _all_exchanges()
+    _exchanges.put()
 
 
-_eager: list[contextlib.ExitStack] = []  # holds one while compiled code runs eagerly
+def _all_exchanges() -> Exchanges:
+    exchanges = Exchanges()
+    _open_composites(exchanges)
+    exchanges.add(torch.nn.Module, "_call_impl", _observed_call)
+    # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
+    exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
+    exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
+    _observe_transforms(exchanges)
+    exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
+    exchanges.add(threading.Thread, "start", _announced("a thread was started"))
+    exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
+    return exchanges
+
+
+_eager: list[Any] = []  # holds the switch while compiled code runs eagerly
+_switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
 
 
 def _run_compiled_code_eagerly() -> None:
@@ -195,58 +204,14 @@ def _run_compiled_code_eagerly() -> None:
 
     Torch has one such switch for all threads, so it is set by the first trace and put back by the last.
     """
-    if _eager or "torch._dynamo" not in sys.modules:  # nothing was ever compiled: importing the compiler takes a second
+    global _switch
+    compiler = sys.modules.get("torch._dynamo")
+    if _eager or compiler is None:  # nothing was ever compiled: importing the compiler takes a second
         return
-    stack = contextlib.ExitStack()
-    stack.enter_context(torch.compiler.set_stance("force_eager"))
-    _eager.append(stack)
-
-
-class _Patch(NamedTuple):
-    """What is put in the place of a name, and what was there."""
-
-    owner: Any
-    name: str
-    inherited: bool
-    original: Any  # as it stands in the owner's own table; where it is inherited, what was found
-    replacement: Any
-
-    def fits(self) -> bool:
-        """Whether the name still means what it did."""
-        found = self.owner.__dict__.get(self.name)
-        return found is self.original or (self.inherited and getattr(self.owner, self.name) is self.original)
-
-    def put(self) -> None:
-        setattr(self.owner, self.name, self.replacement)
-
-    def take_off(self) -> None:
-        if self.inherited:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self.original)
-
-
-_known: list[_Patch] = []  # those of the last time: a recording installs them in every step
-
-
-def _install_again() -> bool:
-    """As the last time, if nobody else has exchanged anything since."""
-    if not _known or not all(patch.fits() for patch in _known):
-        return False
-    for patch in _known:
-        patch.put()
-        _installed.append(patch.take_off)
-    _observe_functions()
-    return True
-
-
-def _exchange(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    inherited = isinstance(owner, type) and name not in vars(owner)
-    original = getattr(owner, name) if inherited else owner.__dict__[name]
-    patch = _Patch(owner, name, inherited, original, make(getattr(owner, name)))
-    patch.put()
-    _known.append(patch)
-    _installed.append(patch.take_off)
+    if _switch is None or getattr(_switch, "prev", None) is not getattr(compiler.eval_frame, "_stance", _switch):
+        _switch = torch.compiler.set_stance("force_eager")
+    _switch.__enter__()
+    _eager.append(_switch)
 
 
 # ---- composites ---------------------------------------------------------------------------------
@@ -263,7 +228,10 @@ _stack_at = torch._C._get_function_stack_at
 
 def _foreign_mode() -> bool:
     """A mode of the user's own is on here; ours and torch's default device do not count."""
-    return any(not isinstance(_stack_at(i), _HARMLESS_MODES) for i in range(_stack_depth()))
+    depth = _stack_depth()
+    if depth == 1:
+        return not isinstance(_stack_at(0), _HARMLESS_MODES)
+    return any(not isinstance(_stack_at(i), _HARMLESS_MODES) for i in range(depth))
 
 
 def _is_overridden(value: Any) -> bool:
@@ -276,7 +244,7 @@ def _is_overridden(value: Any) -> bool:
     return handler is not None and handler is not torch._C._disabled_torch_function_impl
 
 
-def _open_composites() -> None:
+def _open_composites(exchanges: Exchanges) -> None:
     plain = (torch.Tensor, torch.nn.Parameter)
 
     def for_one(value: Any) -> bool:
@@ -305,9 +273,9 @@ def _open_composites() -> None:
         module = importlib.import_module(module_name)
         for name, answer in answers.items():
             if module_name == "torch._tensor":
-                _exchange(module, name, functools.partial(unless_closed, answer))
+                exchanges.add(module, name, functools.partial(unless_closed, answer))
             else:
-                _exchange(module, name, functools.partial(_replace_by, answer))
+                exchanges.add(module, name, functools.partial(_replace_by, answer))
 
 
 def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
@@ -370,48 +338,20 @@ def _say_foreign(module: torch.nn.Module) -> None:
 # ---- custom autograd functions ------------------------------------------------------------------
 
 
-def _observe_functions() -> None:
-    apply = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
-    code = apply.__code__
-    original = types.FunctionType(code, apply.__globals__, "apply", apply.__defaults__, apply.__closure__)
-    apply.__code__ = _observing_code(code)
-    _observing[apply.__code__] = original
-    _installed.append(lambda: setattr(apply, "__code__", code))
+def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        recorders = recorders_here()
+        if recorders is None or torch._C._current_graph_task_id() != -1:
+            return original(cls, *args, **kwargs)
+        entered = [r.calls.begin(cls.__name__, len(r.nodes), []) for r in recorders]
+        try:
+            return original(cls, *args, **kwargs)
+        finally:
+            for recorder, call in zip(recorders, entered, strict=True):
+                recorder.calls.leave(call)
+                recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
 
-
-_observing: dict[Any, Callable[..., Any]] = {}
-
-
-def _observing_code(code: types.CodeType) -> types.CodeType:
-    """Code with the same cell (`__class__`, for `super()`) that hands over to `apply_observed`."""
-
-    def make(__class__: Any) -> Callable[..., Any]:
-        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            from endoscope.capture.patches import apply_observed
-
-            __class__  # noqa: B018  the exchanged code object must have the same free variable
-            return apply_observed(cls, args, kwargs)
-
-        return apply
-
-    replacement = make(None).__code__
-    if replacement.co_freevars != code.co_freevars:
-        return code  # another torch version: custom functions are heard, their boundary is not
-    return replacement
-
-
-def apply_observed(cls: Any, args: Any, kwargs: Any) -> Any:
-    original = _observing[torch.autograd.Function.apply.__func__.__code__]  # type: ignore[attr-defined]
-    recorders = recorders_here()
-    if recorders is None or torch._C._current_graph_task_id() != -1:
-        return original(cls, *args, **kwargs)
-    entered = [r.calls.begin(cls.__name__, len(r.nodes), []) for r in recorders]
-    try:
-        return original(cls, *args, **kwargs)
-    finally:
-        for recorder, call in zip(recorders, entered, strict=True):
-            recorder.calls.leave(call)
-            recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
+    return apply
 
 
 # ---- TorchScript, transforms, threads -----------------------------------------------------------
@@ -437,16 +377,16 @@ def _observed_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
                 hear_parameter(recorder, data, made)
         return made
 
-    return staticmethod(__new__)
+    return __new__
 
 
-def _observe_transforms() -> None:
+def _observe_transforms(exchanges: Exchanges) -> None:
     vmap = importlib.import_module("torch._functorch.vmap")
     transforms = importlib.import_module("torch._functorch.eager_transforms")
     for module in (vmap, transforms):
         for name in ("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad"):
             if hasattr(module, name):
-                _exchange(module, name, functools.partial(_observed_transform, name))
+                exchanges.add(module, name, functools.partial(_observed_transform, name))
 
 
 def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -375,13 +375,13 @@ class Recorder(TorchFunctionMode):
             note = self.aliasing.readers.get(id(tensor))
             return note.read() if note is not None else slot
         with torch._C.DisableTorchFunction():  # also reached from module calls, while the mode is on
-            return self._meet(tensor)
+            named = self.calls.named.get(id(tensor))
+            if named is None:
+                return self._meet(tensor)
+            return self.add_source(named[0], named[1], tensor)
 
     def _meet(self, tensor: Tensor) -> Read:
-        """First sight of a tensor that no heard operation made."""
-        named = self.calls.named.get(id(tensor))
-        if named is not None:
-            return self.add_source(named[0], named[1], tensor)
+        """First sight of a tensor that no heard operation made, and that has no name."""
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             return self.read(torch._C._functorch.get_unwrapped(tensor))
         adopted, whole = self.aliasing.adopt(tensor)
@@ -405,7 +405,7 @@ class Recorder(TorchFunctionMode):
             tensor = self.editor.source(kind, name, tensor)
         node = len(self.nodes)
         self.sources[node] = Source(kind, name, self.calls.current)
-        position = user_position() if kind == Kind.CONSTANT else (None, -1)
+        position = user_position() if kind is Kind.CONSTANT else (None, -1)
         slot = self._new_slot(tensor, node)
         self._add_source_node(kind, [], slot, position)
         self.keep(node, slot, tensor)

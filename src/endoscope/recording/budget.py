@@ -7,7 +7,8 @@ Two accounts in seconds of our own time. The *purse* spreads recording evenly: e
 trained, a recording takes out what it cost, and savings are capped. The *window* keeps the promise: what was spent on
 the last steps, and what is expected now, must be covered by the training time of any 300 steps around them, those that
 have passed as measured, those to come at the present pace. So the share holds over every 300 steps, also when training
-becomes faster. Costs are known only afterwards; for wrong guesses a tenth of the income is held back.
+becomes faster. Costs are known only afterwards; for wrong guesses a tenth of the income is held back. What our hooks
+take in a step that is not recorded is too little to be measured in every step, so it is estimated and charged, too.
 
 In the beginning the purse may be overdrawn, so that the first steps are recorded densely; what may be overdrawn shrinks
 to nothing over the first 300 steps. The very first recording loads kernels: it is reported as start-up and not charged.
@@ -34,6 +35,8 @@ _RESERVE = (0.5, 0.25, 0.0)  # what is left in the purse, by importance, as a sh
 _WINDOW_USE = (0.9, 0.95, 1.0)  # how much of the window is used, by importance
 _FASTER, _SLOWER = 0.5, 0.05  # how quickly the pace follows; it would rather be too fast, which is the careful side
 _LEARNING = 0.25  # weight of the newest cost in the expected one
+_HOOKS_SECONDS = 1e-4  # of our hooks, in every step
+_HOOKS_SHARE = 0.2  # of the income at most: where steps are very short, hooks must not silence everything
 _WORST_SURPRISE = 3.0  # a cost teaches at most so many times the expected one: a disk that stalls is no rule
 
 
@@ -126,7 +129,12 @@ class Budget:
         elif seconds < pace or self.steps == 1:
             pace = seconds  # the first steps warm up: only the fastest of them tells the pace
         self._pace = pace
-        purse, capacity = self._purse + _SPENDABLE * self.fraction * seconds, self._capacity()
+        income = self.fraction * seconds
+        hooks = _HOOKS_SHARE * income
+        if hooks > _HOOKS_SECONDS:
+            hooks = _HOOKS_SECONDS
+        self._block_spent += hooks
+        purse, capacity = self._purse + _SPENDABLE * income - hooks, self._capacity()
         self._purse = purse if purse < capacity else capacity
         if self._block_steps == _BLOCK_STEPS:
             self._end_block()

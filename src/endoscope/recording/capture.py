@@ -23,6 +23,7 @@ from endoscope.recording.losses import LossGradients
 from endoscope.recording.meter import Meter
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.selection import Selection
+from endoscope.recording.sources import first_calls
 from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of, size_of
 from endoscope.recording.watch import Watch, names
 from endoscope.schema.ops import Kind
@@ -113,7 +114,9 @@ class Capture:
         self.thread = threading.get_ident()
         self.gradients = LossGradients(failed=failed)
         self.selection = selection
-        self.recorder = StepRecorder(names(watches), inventory.calls, self.gradients, selection.may_match_type, failed)
+        self.recorder = StepRecorder(
+            names(watches), inventory.calls, inventory.sources, self.gradients, selection.may_match_type, failed
+        )
         self.batches = Batches(watches, self.recorder)
         self.meter: Meter | None = None
         self.listener = Listener(self.recorder)
@@ -297,17 +300,20 @@ class Capture:
 
     def _build(self) -> tuple[list[Item], dict[str, Any]]:
         items = self.items()
-        graph = build_graph(self.recorder, self._placed(items), self._stated(items), self.shape)
+        reads = first_calls(self.recorder)
+        graph = build_graph(self.recorder, self._placed(items, reads), self._stated(items), self.shape, reads)
         owned = dict([*self.parameters.named, *self.parameters.buffers])
         for node in graph["nodes"]:
             if node["kind"] in ("parameter", "buffer"):  # also those that nothing read
                 node["shape"] = list(owned[node["node"]].shape)
         return items, graph
 
-    def _placed(self, items: list[Item]) -> list[Item]:
+    def _placed(self, items: list[Item], reads: dict[int, int]) -> list[Item]:
         """The same items with the slots at which parameters and buffers were read."""
         recorder = self.recorder
-        read = {source.name: recorder.nodes[n][5] for n, source in recorder.sources.items() if source.name}
+        used = reads.keys() | {held.slot for held in recorder.holder.entries}
+        named = [(source.name, recorder.nodes[n][5]) for n, source in recorder.sources.items() if source.name]
+        read = {name: slot for name, slot in named if slot in used}
         return [i if i.slot >= 0 else i._replace(slot=read.get(i.node, -1)) for i in items]
 
     def _stated(self, items: list[Item]) -> list[tuple[int, int]]:

@@ -33,9 +33,12 @@ class GradHooks:
         hooks = tensor._backward_hooks
         if hooks is None:
             hooks = tensor._backward_hooks = OrderedDict()
-            if tensor.grad_fn is not None:
-                tensor.grad_fn._register_hook_dict(tensor)
-        self._put(hooks, call)
+            grad_fn = tensor.grad_fn
+            if grad_fn is not None:
+                grad_fn._register_hook_dict(tensor)
+        number = next(_numbers)
+        hooks[number] = call
+        self._places.append((hooks, number))
 
     def after_accumulation(self, parameter: Tensor, call: Callable[..., None]) -> None:
         """Call with the parameter when its `.grad` is there."""
@@ -45,9 +48,6 @@ class GradHooks:
         hooks = parameter._post_accumulate_grad_hooks
         if hooks is None:
             hooks = parameter._post_accumulate_grad_hooks = OrderedDict()
-        self._put(hooks, call)
-
-    def _put(self, hooks: dict[Any, Any], call: Callable[..., None]) -> None:
         number = next(_numbers)
         hooks[number] = call
         self._places.append((hooks, number))

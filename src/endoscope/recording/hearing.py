@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,17 +26,19 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from endoscope.capture.boundary import add_outputs, bound_names
 from endoscope.capture.calls import Calls
-from endoscope.capture.compiled_calls import without_compiled_calls
+from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
 from endoscope.capture.functions import FunctionFacts, Role
-from endoscope.capture.leaves import named_leaves
+from endoscope.capture.leaves import ATOMS, named_leaves
 from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.regions import version_of
+from endoscope.capture.source import INNER_FILES
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
     from endoscope.recording.losses import LossGradients
     from endoscope.recording.meter import Meter
+    from endoscope.recording.sources import Sources
 
 _UNHEARD, _RESTING = -1, -2  # in the place of the number of a call
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
@@ -145,6 +148,7 @@ class StepRecorder(Recorder):
         self,
         models: Iterable[tuple[str, torch.nn.Module]],
         names: Calls,
+        sources: Sources,
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
@@ -161,6 +165,8 @@ class StepRecorder(Recorder):
         self.loss_names: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # of tensors that are losses
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
+        self.known_before = len(sources.nodes)
+        sources.put_into(self)
         for name, module in models:
             self.roots[id(module)] = name
             self.target = self.target or module
@@ -225,6 +231,13 @@ class StepRecorder(Recorder):
         if self.deaf or self.resting:
             return _UNHEARD
         try:
+            if self.inside_target and not kwargs and id(module) in self.calls.addresses:
+                slots = self._slots_of_plain(args)
+                if slots is not None:
+                    frame = sys._getframe(3)  # the frames before it are ours
+                    while INNER_FILES[frame.f_code.co_filename] and frame.f_back is not None:
+                        frame = frame.f_back
+                    return self.calls.begin(module, len(self.nodes), slots, False, (frame.f_code, frame.f_lasti))
             first = not self.inside_target and self.is_target(module)
             if first and self.ignores_evaluation and is_evaluation(module):
                 self.resting = True
@@ -237,6 +250,18 @@ class StepRecorder(Recorder):
         except Exception as error:
             self.give_up("a module call", error)
             return _UNHEARD
+
+    def _slots_of_plain(self, args: Any) -> list[int] | None:
+        """Those of the tensors that are handed to a module; None if they would have to be searched for."""
+        ids, slots = self.ids, []
+        for value in args:
+            kind = value.__class__
+            if kind is Tensor:
+                if id(value) in ids:
+                    slots.append(ids[id(value)])
+            elif kind not in ATOMS:
+                return None
+        return slots
 
     def hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any, call: int) -> None:
         """Whatever is handed to a model, also if it was computed in this step."""
@@ -264,7 +289,10 @@ class StepRecorder(Recorder):
             self.resting = False
         elif call >= 0 and not self.deaf:
             try:
-                super().leave(call)
+                entry = self.calls.entries[call]
+                self.calls.current = entry.parent
+                if entry.root:
+                    self.inside_target = False
             except Exception as error:
                 self.give_up("the end of a module call", error)
 
@@ -331,16 +359,22 @@ class Listener:
     def __init__(self, recorder: StepRecorder) -> None:
         self.recorder = recorder
         self.listening = False
-        self._compiled = contextlib.ExitStack()
+        self._is_open = False
+        self._compiled: list[tuple[torch.nn.Module, Any]] = []  # calls that were compiled in place
 
     def open(self) -> None:
+        self._is_open = True
         activate(self.recorder)
-        self._compiled.enter_context(without_compiled_calls(self.recorder))
+        self._compiled = take_off_compiled([module for _, module in self.recorder.calls.addresses.values()])
         self.resume()
 
     def resume(self) -> None:
         """Below the modes of others: whoever leaves a block then takes off a mode of their own, never ours."""
         if not self.listening:
+            self.listening = True
+            if torch._C._len_torch_function_stack() == 0:
+                _push_mode(self.recorder)
+                return
             # The default device is at the bottom, where torch looks for it; that of a `with` block is like any mode.
             default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
             modes = _get_current_function_mode_stack()
@@ -348,7 +382,6 @@ class Listener:
             _push_mode(self.recorder)
             for mode in reversed(above):
                 _push_mode(mode)
-            self.listening = True
 
     def pause(self) -> None:
         """Modes that others have put on top since stay where they are."""
@@ -364,6 +397,8 @@ class Listener:
             _push_mode(mode)
 
     def close(self) -> None:
-        self.pause()
-        self._compiled.close()
-        deactivate(self.recorder)
+        if self._is_open:
+            self._is_open = False
+            self.pause()
+            put_back_compiled(self._compiled)
+            deactivate(self.recorder)

@@ -6,11 +6,14 @@ Asking torch for all names takes longer than a small network takes to run; compa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.calls import Calls
+from endoscope.recording.sources import Sources
 from endoscope.recording.watch import Watch
 
 
@@ -19,22 +22,24 @@ class Inventory:
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = watches
-        self._seen: list[int] = []
+        self._modules: list[torch.nn.Module] = []
+        self._seen: list[Any] = []
         self.calls = Calls()
+        self.sources = Sources.of(self.calls)
         self.parameters: list[tuple[str, Tensor]] = []
         self.buffers: list[tuple[str, Tensor]] = []
 
     def clear(self) -> None:
         """Let go of the models."""
         self.calls = Calls()
-        self.parameters, self.buffers, self._seen = [], [], []
+        self.sources = Sources.of(self.calls)
+        self.parameters, self.buffers, self._modules, self._seen = [], [], [], []
 
     def refresh(self) -> None:
-        seen: list[int] = []
-        for watch in self._watches:
-            _identities(watch.module, seen)
-        if seen != self._seen:
-            self._seen = seen
+        seen = _contents(self._modules)
+        if not seen or len(seen) != len(self._seen) or not all(map(is_, seen, self._seen)):
+            self._modules = _all_modules(self._watches)
+            self._seen = _contents(self._modules)
             self._take()
 
     def _take(self) -> None:
@@ -49,18 +54,24 @@ class Inventory:
                 buffers.setdefault(id(buffer), (name, buffer))
         self.parameters = list(parameters.values())
         self.buffers = [entry for identity, entry in buffers.items() if identity not in parameters]
+        self.sources = Sources.of(self.calls)
 
 
-def _identities(module: torch.nn.Module, seen: list[int]) -> None:
-    """Identities of a module, its tensors and the modules inside, in a fixed order. Modules may be shared."""
-    waiting, known = [module], set()
-    while waiting:
-        part = waiting.pop()
-        if part is None or id(part) in known:
-            continue
-        known.add(id(part))
-        seen.append(id(part))
+def _all_modules(watches: Sequence[Watch]) -> list[torch.nn.Module]:
+    found: dict[int, torch.nn.Module] = {}
+    for watch in watches:
+        found |= {id(module): module for module in watch.module.modules()}
+    return list(found.values())
+
+
+def _contents(modules: list[torch.nn.Module]) -> list[Any]:
+    """Names, tensors and modules inside of these modules, in a fixed order; to be compared one by one with `is`."""
+    contents: list[Any] = []
+    for module in modules:
+        parameters, buffers, inside = module._parameters, module._buffers, module._modules
         # Lazy parameters are not there before the first pass: their class tells.
-        seen.extend([id(p) if p is None else id(p) ^ id(p.__class__) for p in part._parameters.values()])
-        seen.extend(map(id, part._buffers.values()))
-        waiting.extend(part._modules.values())  # type: ignore[arg-type]
+        contents += [p.__class__ for p in parameters.values()]
+        for table in (parameters, buffers, inside):
+            contents += table.keys()
+            contents += table.values()
+    return contents

@@ -68,7 +68,8 @@ class Structures:
 
 
 def _signature(recorder: StepRecorder) -> Any:
-    return tuple([(n[0].type, tuple(n[4]), n[5], id(n[10]), n[11], n[12]) for n in recorder.nodes]), tuple(
+    heard = recorder.nodes[recorder.known_before :]
+    return tuple([(n[0].type, tuple(n[4]), n[5], id(n[10]), n[11], n[12]) for n in heard]), tuple(
         [(c.module if c.is_function else id(c.module), c.parent) for c in recorder.calls.entries]
     )
 
@@ -80,9 +81,12 @@ def place_of(recorder: StepRecorder, slot: int) -> str:
     return "" if line is None else f"{line.file}:{line.line}"
 
 
-def build_graph(recorder: StepRecorder, items: list[Item], stated: Links, shape_at: ShapeAt) -> dict[str, Any]:
+def build_graph(
+    recorder: StepRecorder, items: list[Item], stated: Links, shape_at: ShapeAt, reads: dict[int, int]
+) -> dict[str, Any]:
+    """`reads`: slot -> the module call in which it was first read."""
     edges = {**_edges(recorder, items), **{(a, b): [""] for a, b in stated if a != b}}
-    nodes = [_describe(recorder, item, shape_at) for item in items]
+    nodes = [_describe(recorder, item, shape_at, reads) for item in items]
     listed = [[a, b, uses] for (a, b), uses in sorted(edges.items())]
     return {"hash": graph_hash(items, edges), "nodes": nodes, "edges": listed}
 
@@ -94,7 +98,7 @@ def graph_hash(items: list[Item], edges: Iterable[tuple[int, int]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _describe(recorder: StepRecorder, item: Item, shape_at: ShapeAt) -> dict[str, Any]:
+def _describe(recorder: StepRecorder, item: Item, shape_at: ShapeAt, reads: dict[int, int]) -> dict[str, Any]:
     described: dict[str, Any] = {
         "node": item.node, "role": item.role, "pass": item.pass_, "kind": item.kind,
         "module": item.module, "source": item.source,
@@ -102,7 +106,8 @@ def _describe(recorder: StepRecorder, item: Item, shape_at: ShapeAt) -> dict[str
     if item.slot >= 0:
         node = recorder.nodes[recorder.slot_node[item.slot]]
         described["type"] = node[0].type
-        described["modules"] = list(recorder.calls.path(node[12]))
+        call = reads.get(item.slot, -1) if item.slot < recorder.known_before else node[12]
+        described["modules"] = list(recorder.calls.path(call))
         shape = shape_at(item.slot)
         described["shape"] = None if shape is None else list(shape)
     return described

@@ -1,0 +1,57 @@
+"""Parameters and buffers of the watched models, as the first nodes of every recorded step.
+
+A trace meets them one by one, where they are first read. A recorded step has them from the start: what it notes of them
+is the same in every step, so it is worked out once, and a step only copies the lists.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from endoscope.capture.calls import Calls
+from endoscope.capture.records import SOURCE, Source, slots_of
+from endoscope.capture.regions import is_uninitialised
+
+if TYPE_CHECKING:
+    from endoscope.capture.recorder import Recorder
+
+
+class Sources(NamedTuple):
+    """What a recorder notes of them. Number, slot and node of each are the same."""
+
+    ids: dict[int, int]
+    objects: list[Any]
+    nodes: list[Any]
+    sources: dict[int, Source]
+
+    @classmethod
+    def of(cls, calls: Calls) -> Sources:
+        named = [entry for entry in calls.named.values() if not is_uninitialised(entry[2])]
+        return cls(
+            ids={id(tensor): number for number, (_, _, tensor) in enumerate(named)},
+            objects=[weakref.ref(tensor) for _, _, tensor in named],
+            nodes=[
+                (SOURCE[kind], None, (), None, [], number, 1, 0, 0, 0, None, -1, -1, None, True)
+                for number, (kind, _, _) in enumerate(named)
+            ],
+            sources={number: Source(kind, name, -1) for number, (kind, name, _) in enumerate(named)},
+        )
+
+    def put_into(self, recorder: Recorder) -> None:
+        """Before it hears anything."""
+        recorder.ids.update(self.ids)
+        recorder.objects.extend(self.objects)
+        recorder.slot_node.extend(range(len(self.nodes)))
+        recorder.nodes.extend(self.nodes)
+        recorder.sources.update(self.sources)
+
+
+def first_calls(recorder: Recorder) -> dict[int, int]:
+    """Slot -> the module call in which it was first read."""
+    calls: dict[int, int] = {}
+    for node in recorder.nodes:
+        for read in node[4]:
+            for slot in slots_of(read):
+                calls.setdefault(slot, node[12])
+    return calls

@@ -1,0 +1,122 @@
+"""Names and functions that are exchanged for a while, and put back."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from endoscope.capture.exchange import Exchanges
+
+
+class Base:
+    def greet(self, name: str, *, mark: str = "!") -> str:
+        return f"hello {name}{mark}"
+
+    def __new__(cls, *args: Any) -> Base:
+        return super().__new__(cls)
+
+    @classmethod
+    def make(cls) -> str:
+        return cls.__name__
+
+    @staticmethod
+    def add(a: int, b: int = 2) -> int:
+        return a + b
+
+
+class Derived(Base):
+    def greet(self, name: str, *, mark: str = "!") -> str:
+        return super().greet(name, mark=mark).upper()
+
+
+@pytest.fixture
+def module() -> ModuleType:
+    made = ModuleType("made")
+    made.double = lambda x: 2 * x  # type: ignore[attr-defined]
+    return made
+
+
+def counting(calls: list[str], name: str) -> Any:
+    def make(original: Any) -> Any:
+        def observed(*args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            return original(*args, **kwargs)
+
+        return observed
+
+    return make
+
+
+def test_what_is_bound_elsewhere_is_exchanged_too(module: ModuleType) -> None:
+    calls: list[str] = []
+    exchanges = Exchanges()
+    for name in ("greet", "make", "add", "__new__"):
+        exchanges.add(Base, name, counting(calls, name))
+    exchanges.add(module, "double", counting(calls, "double"))
+    bound, kept = Base().greet, dict(vars(Base))
+    assert calls == [] and not exchanges.are_on
+    exchanges.put()
+    assert (bound("you"), Base.make(), Derived.make(), Base.add(1), module.double(4)) == (
+        "hello you!", "Base", "Derived", 3, 8,
+    )  # fmt: skip
+    assert calls == ["greet", "make", "make", "add", "double"]
+    assert Derived().greet("you", mark="?") == "HELLO YOU?"
+    assert calls[5:] == ["__new__", "greet"]
+    exchanges.take_off()
+    assert bound("you") == "hello you!" and Derived.make() == "Derived" and module.double(4) == 8
+    assert len(calls) == 7
+    assert dict(vars(Base)) == kept
+
+
+def test_the_same_again_and_again() -> None:
+    calls: list[str] = []
+    exchanges = Exchanges()
+    exchanges.add(Base, "add", counting(calls, "add"))
+    for _ in range(3):
+        assert exchanges.fit()
+        exchanges.put()
+        assert not exchanges.fit()  # it is on
+        Base.add(1)
+        exchanges.take_off()
+    assert calls == ["add"] * 3
+
+
+def test_a_function_with_a_closure_is_exchanged_by_name() -> None:
+    def outer(value: int) -> type:
+        class Closed:
+            def get(self) -> int:
+                return value
+
+        return Closed
+
+    closed = outer(3)
+    calls: list[str] = []
+    exchanges = Exchanges()
+    assert not exchanges.add_code(closed, "get", counting(calls, "get"))
+    exchanges.add(closed, "get", counting(calls, "get"))
+    before = vars(closed)["get"]
+    exchanges.put()
+    assert closed().get() == 3
+    exchanges.take_off()
+    assert closed().get() == 3 and calls == ["get"] and vars(closed)["get"] is before
+
+
+def test_an_inherited_name_is_gone_afterwards() -> None:
+    calls: list[str] = []
+    exchanges = Exchanges()
+    exchanges.add(Derived, "add", counting(calls, "add"))
+    exchanges.put()
+    assert Derived.add(1) == 3
+    exchanges.take_off()
+    assert calls == ["add"] and "add" not in vars(Derived)
+
+
+def test_it_is_noticed_that_somebody_else_exchanged_something(module: ModuleType) -> None:
+    exchanges = Exchanges()
+    exchanges.add(module, "double", counting([], "double"))
+    exchanges.add(Base, "add", counting([], "add"))
+    assert exchanges.fit()
+    module.double = abs  # type: ignore[attr-defined]
+    assert not exchanges.fit()
