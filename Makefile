@@ -26,10 +26,12 @@ help:
 demo: $(INSTALLED) page
 	@$(BIN)/endoscope demo
 
+# Tests of the page wait for pixels, so they have the machine to themselves.
 test: $(INSTALLED) graphviz chromium page
 	$(PAGE) types
 	$(PAGE) test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --ignore tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 # Nothing happens if the page is up to date. Where there is no usable node, one is put into .venv.
 page: $(INSTALLED)

@@ -290,7 +290,7 @@ def reaches_first_block(op: Any) -> bool:
         ("!type:* | layer1.1 | kind:output", lambda op: "layer1.1" in op.keys or op.kind == "output"),
         ("descendant_of(kind:input) & !child_of(*)", lambda op: False),
     ],
-    ids=str,
+    ids=lambda value: "" if callable(value) else str(value),
 )  # fmt: skip
 def test_selection_and_saving_agree_with_looking(pattern: str, chosen: Any) -> None:
     model = ResNet().eval()

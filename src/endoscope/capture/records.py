@@ -102,7 +102,7 @@ def grad_fn_of(tensor: Tensor) -> Any:
 def meta_of(tensor: Tensor) -> Meta:
     if is_uninitialised(tensor):
         return Meta(torch.Size([0]), tensor.dtype, tensor.device, tensor.requires_grad, None)
-    grad_fn = None if tensor.is_leaf else grad_fn_of(tensor)
+    grad_fn = grad_fn_of(tensor)
     name = None if grad_fn is None else type(grad_fn).__name__
     if tensor.is_nested:
         return Meta(_ragged_shape(tensor), tensor.dtype, tensor.device, tensor.requires_grad, name, tensor.numel())

@@ -21,7 +21,7 @@ from endoscope.recording.step import Step
 from endoscope.recording.structure import Structure, Structures
 from endoscope.recording.verdicts import Decision
 from endoscope.recording.worker import Worker
-from endoscope.schema.recording import GapRecord, RawValues, StepRecord
+from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
 from endoscope.store.writer import TrialWriter
 
 
@@ -39,6 +39,8 @@ class Finisher:
         self._categories: Counter[str] = Counter()  # how often samples of each were kept raw
         self._arenas = Arenas()
         self._incidents = Incidents()
+        self._last_keys: list[Key] = []
+        self._last_numbers: list[int] = []
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
         self.seconds = 0.0
@@ -119,7 +121,9 @@ class Finisher:
             places = {(n["node"], n["role"], n["pass"]): i for i, n in enumerate((record.graph or {})["nodes"])}
             for key in sorted(package.keys, key=lambda key: places.get((key.node, key.role, key.pass_), 0)):
                 writer.key_id(key)
-        keys = [writer.key_id(key) for key in package.keys]
+        if package.keys != self._last_keys:  # most are the very same objects as in the step before
+            self._last_keys, self._last_numbers = package.keys, [writer.key_id(key) for key in package.keys]
+        keys = self._last_numbers
         record.keys = np.array(keys, dtype=np.int32)
         record.raw = [RawValues(keys[row], array, samples) for row, array, samples in package.raw]
         try:

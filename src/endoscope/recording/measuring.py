@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from endoscope.recording.capture import Capture
-from endoscope.recording.meter import measure_and_keep
+from endoscope.recording.meter import SHARED_FROM, About, measure_and_keep
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
 from endoscope.recording.structure import Item, size_of
@@ -68,15 +69,23 @@ def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Pack
         for slot in capture.gradients.lost:
             reason = "the gradient was overwritten by code that could not be heard"
             found.gap(capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
-        keys, parts, rest = found.early_rows()
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
             extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows)
-        rows = [*found.rows, *updates_of(capture, items)]
-        requests = [*rest, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in rows]]
-        parts.append(measure_and_keep(requests, raw, len(keys) - len(rest)))
-        keys += [_key(row.item, row.of, size_of(row.tensor), row.tensor.dtype, row.batch_dim) for row in rows]
-        measured = joined(parts)
+        rows, places = _shared([*found.rows, *updates_of(capture, items)])
+        measured_before, about, last = found.from_meter()
+        requests = [*last, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in rows]]
+        measured = joined([*measured_before, measure_and_keep(requests, raw, len(about) - len(last))])
+        keys = [_key(early.item, early.of, *about[early.row], early.batch_dim) for early in found.early]
+        for item, place in places:
+            row = rows[place]
+            keys.append(_key(item, row.of, size_of(row.tensor), row.tensor.dtype, row.batch_dim))
+        order = [*[early.row for early in found.early], *[len(about) + place for _, place in places]]
+        if sorted(order) == list(range(len(about) + len(rows))):  # one name for each row
+            keys = [key for _, key in sorted(zip(order, keys, strict=True), key=itemgetter(0))]
+        else:
+            raw.move(order)
+            measured = chosen(measured, order)
         left_out = capture.not_held()
         left_out += [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
@@ -176,27 +185,29 @@ class _Found:
         self.early.append(Early(item, of, dim, row))
         return True
 
-    def early_rows(self) -> tuple[list[Key], list[Measured], list[Request]]:
-        """One key for each row that the meter has; the rows that are measured; and what the last ones are to be
-        measured from."""
-        if self._meter is None or not self._meter.about:
-            return [], [], []
-        about = self._meter.about
-        keys = {early.row: _key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early}
-        if len(keys) < len(self.early) or len(keys) < len(about):
-            return self._rows_again()
-        return [keys[row] for row in range(len(about))], self._meter.parts, self._meter.last
+    def from_meter(self) -> tuple[list[Measured], list[About], list[Request]]:
+        """What is measured already, shapes and types of all rows of the meter, and what the last of them are of."""
+        meter = self._meter
+        return ([], [], []) if meter is None else (meter.parts, meter.about, meter.last)
 
-    def _rows_again(self) -> tuple[list[Key], list[Measured], list[Request]]:
-        """A tensor got another name when its gradient had been measured: it has one row for both names. Or nobody asks
-        for a row."""
-        assert self._meter is not None
-        meter, about = self._meter, self._meter.about
-        keys = [_key(early.item, early.of, *about[early.row], early.batch_dim) for early in self.early]
-        rows = [early.row for early in self.early]
-        parts = [*meter.parts, measure_and_keep(meter.last, meter.raw, len(about) - len(meter.last))]
-        meter.raw.move(rows)
-        return keys, [chosen(joined(parts), rows)], []
+
+def _shared(rows: list[Row]) -> tuple[list[Row], list[tuple[Item, int]]]:
+    """The rows that have to be measured, and for each row that was wanted its item and the place of its measurement.
+
+    A module that hands on what another one returned is another name for the same tensor.
+    """
+    needed: list[Row] = []
+    known: dict[tuple[int, str, int | None], int] = {}
+    places: list[tuple[Item, int]] = []
+    for row in rows:
+        if row.item.slot >= 0 and row.tensor.numel() >= SHARED_FROM:
+            place = known.setdefault((row.item.slot, row.of, row.batch_dim), len(needed))
+        else:
+            place = len(needed)
+        if place == len(needed):
+            needed.append(row)
+        places.append((row.item, place))
+    return needed, places
 
 
 def updates_of(capture: Capture, items: list[Item]) -> list[Row]:

@@ -23,7 +23,12 @@ from endoscope.recording.raw import RawCollector
 from endoscope.recording.structure import size_of
 from endoscope.stats import Measured, Request, measure
 
+SHARED_FROM = 50_000  # elements; a larger tensor with several names is measured once, and its row written for each
 TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and more than this would leave the cache
+
+
+#: Shape and type of a tensor.
+About = tuple[tuple[int, ...], torch.dtype]
 
 
 class Place(NamedTuple):
@@ -49,7 +54,7 @@ class Meter:
         self.raw = raw
         self.rows: dict[tuple[int, str], list[tuple[int | None, int]]] = {}  # batch dimension and row of each name
         self.parts: list[Measured] = []
-        self.about: list[tuple[tuple[int, ...], torch.dtype]] = []  # shape and type, row by row
+        self.about: list[About] = []  # row by row
         self.shapes: dict[int, tuple[int, ...]] = {}  # slot -> shape of what was measured there
         self.came_again: set[tuple[int, str]] = set()  # gradients of which only a part was measured
         self._gradients: set[tuple[int, str]] = set()
@@ -64,8 +69,11 @@ class Meter:
         """A value that the recorder holds has got a name."""
         call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
         dim = self._batches.dim_of(size_of(tensor), said, call)
-        self._names.setdefault(slot, []).append(dim)
         self._slots.add(slot)
+        names = self._names.setdefault(slot, [])
+        if dim in names and tensor.numel() >= SHARED_FROM:
+            return
+        names.append(dim)
         self._add(_Waiting(Place(slot, "value", dim), None, -1), tensor)
 
     def gradient(self, slot: int, of: str, gradient: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class Answers:
         """Everything as columns."""
         self._put_units_in_order()
         first, values, offsets = self._trimmed()
-        request, index = self._sample_numbers()
+        request, index = _sample_numbers(tuple(self.sample_counts))
         columns: dict[str, Any] = dict(zip((*NUMBERS, *QUANTILES), self.numbers, strict=True))
         columns.update(zip(COUNTS, self.counts, strict=True))
         return Measured(
@@ -82,11 +83,13 @@ class Answers:
         offsets = [0, *accumulate([end - first for first, end in ends])]
         return self.histogram_ends[:, 0].astype(np.int16), values, np.array(offsets, np.int32)
 
-    def _sample_numbers(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For every row of the table of samples: of which request it is, and which sample of it."""
-        rows = np.arange(self.sample_starts[-1], dtype=np.int32)
-        if not len(rows):
-            return rows, rows.copy()
-        counts = np.array(self.sample_counts)
-        request = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        return request, rows - np.array(self.sample_starts, np.int32)[request]
+
+@lru_cache(32)  # the same in every step; nobody writes into them
+def _sample_numbers(counts: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """For every row of the table of samples: of which request it is, and which sample of it."""
+    rows = np.arange(sum(counts), dtype=np.int32)
+    request = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    index = rows - np.array([0, *accumulate(counts)], np.int32)[request]
+    for numbers in (request, index):
+        numbers.flags.writeable = False
+    return request, index

@@ -67,6 +67,14 @@ class AppendFile:
             os.fsync(self._descriptor)
             self.needs_sync = False
 
+    def hand_over(self) -> int | None:
+        """A descriptor for whoever syncs what is settled, and closes it then; None if there is nothing to do."""
+        if not self.needs_sync:
+            return None
+        descriptor = os.dup(self._descriptor)
+        self.needs_sync = False
+        return descriptor
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)

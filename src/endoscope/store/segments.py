@@ -18,6 +18,7 @@ from endoscope.store import layout, paths
 from endoscope.store.files import AppendFile, Bytes, Span, remove
 from endoscope.store.journal import Copied
 from endoscope.store.streams import merge_batches, schema_message, schema_of
+from endoscope.store.syncing import Unsynced, handed_over
 
 SEGMENT_BYTES = 32 * 2**20
 
@@ -53,6 +54,7 @@ class Segments:
         self._count: Counter[str] = Counter()
         self._pending: list[tuple[str, Chunk]] = []
         self._closed: dict[str, int] = {}  # segment -> bytes
+        self._unsynced: list[Unsynced] = []
         self.chunks: dict[str, list[Chunk]] = {table: [] for table in TABLES}
         self.failures: list[str] = []  # what the disk refused or lost although it had taken it
 
@@ -83,9 +85,12 @@ class Segments:
         for file in self._open.values():
             file.revert()
 
-    def sync(self) -> None:
+    def take_unsynced(self) -> list[Unsynced]:
+        """What was written since the last time; whoever takes it syncs and closes it."""
         for file in self._open.values():
-            self._sync(file)
+            self._hand_over(file)
+        taken, self._unsynced = self._unsynced, []
+        return taken
 
     def close(self) -> None:
         for table in list(self._open):
@@ -188,11 +193,8 @@ class Segments:
     def _close(self, table: str) -> None:
         file = self._open.pop(table)
         self._closed[file.path.name] = file.size
-        self._sync(file)
+        self._hand_over(file)
         file.close()
 
-    def _sync(self, file: AppendFile) -> None:
-        try:
-            file.sync()
-        except OSError as error:  # the commit is done already, so this must not look like a failed one
-            self.failures.append(f"{file.path.name} may be incomplete after a power failure: {error}")
+    def _hand_over(self, file: AppendFile) -> None:
+        self._unsynced += handed_over(file, self.failures)

@@ -7,7 +7,7 @@
 
 One thread calls it. A disk that fails raises StoreError; what was committed stays, what was collected is written with
 the next commit, and what the failed one had begun is cut off. Nothing is fsynced per step: what a killed process has
-written survives it. For power failures fsync comes about every second.
+written survives it. For power failures fsync comes about every second, in another thread (`syncing.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from typing import Any
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.store import description, paths, rows, tensors
-from endoscope.store.files import Bytes, remove, sync_folder, write_whole
+from endoscope.store.files import Bytes, remove, write_whole
 from endoscope.store.journal import JournalWriter
 from endoscope.store.messages import batch_message
 from endoscope.store.room import Room
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
+from endoscope.store.syncing import Syncing, handed_over
 
 SYNC_EVERY_SECS = 1.0
 _SMALLEST_SEGMENT = 64 * 2**10
@@ -55,6 +56,7 @@ class TrialWriter:
         self._collected: dict[str, list[tuple[Any, ...]]] = {"metrics": [], "notes": [], "gaps": []}
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
+        self._syncing = Syncing()
         self._is_closed = False
         self._journal.append("open", time.time(), format=FORMAT_VERSION)
 
@@ -152,11 +154,16 @@ class TrialWriter:
             return
         self._is_closed = True
         try:
+            self._syncing.wait()
+            self._tell_failures()
             self.commit()
             self.commit()  # the first may have had something to say about making room
             self._journal.append("close", time.time())
+            self._segments.close()
             self._sync()
-            self._journal.file.sync()
+            self._syncing.wait()
+            if self._syncing.failures:
+                raise OSError(self._syncing.failures[0])
         except OSError as error:
             raise self._failure(error) from error
         finally:
@@ -266,16 +273,19 @@ class TrialWriter:
             self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
 
     def _sync(self) -> None:
-        """Data before the journal, so that after a power failure no line names data that is not there."""
+        """Unless the disk is still busy with the last time."""
+        if self._syncing.is_busy:
+            return
         self._sync_at = time.monotonic()
-        self._segments.sync()
-        sync_folder(self._folder)
-        try:
-            self._journal.file.sync()
-        except OSError as error:
-            self._segments.failures.append(f"the journal may be incomplete after a power failure: {error}")
-        self._gaps_of(self._segments.failures)
-        self._segments.failures.clear()
+        journal = handed_over(self._journal.file, self._segments.failures)
+        data = self._segments.take_unsynced()
+        self._tell_failures()
+        self._syncing.start(data, self._folder, journal)
+
+    def _tell_failures(self) -> None:
+        for failures in (self._segments.failures, self._syncing.failures):
+            self._gaps_of(failures)
+            failures.clear()
 
     def _failure(self, error: OSError) -> StoreError:
         is_full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
