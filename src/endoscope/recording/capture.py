@@ -7,7 +7,6 @@ Capture.items ─► the list of recorded tensors ─► measuring.py
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
@@ -127,7 +126,6 @@ class Capture:
         self.tags: dict[str, None] = {}
         self.unmatched: list[str] = []  # patterns that mean nothing in this step
         self.seconds = 0.0  # measured time of ours on the training thread
-        self.forward_failed = False
         self.wants_spectra = False  # singular values are wanted of this step
 
     def begin(self) -> None:
@@ -164,8 +162,6 @@ class Capture:
 
     def leave_model(self, model: torch.nn.Module, out: Any) -> bool:
         """Whether this was the call in which the step began."""
-        if out is None and sys.exc_info()[1] is not None:
-            self.forward_failed = True
         call = self.root_call
         if call >= 0 and self.recorder.calls.entries[call].module is model:
             self.root_call = -1
@@ -175,9 +171,7 @@ class Capture:
         return False
 
     def was_dropped(self, forwards: int, most: int) -> bool:
-        """No `optimizer.step()` came: the forward pass raised, or gradients were cleared, or nothing is learned."""
-        if self.forward_failed:
-            return True
+        """No `optimizer.step()` came: gradients were cleared, or nothing is learned."""
         reached = next((-1 - slot for slot, _ in self.gradients.found if slot < 0), None)
         if reached is None:
             return forwards >= most

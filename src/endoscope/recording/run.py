@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import threading
 import time
 import weakref
@@ -383,15 +384,17 @@ class Run:
     def _after_forward(self, module: Any, args: Any, kwargs: Any, out: Any) -> str:
         with self.shield("the end of a forward pass"):
             step = self._open
-            if step is None or step.capture is None or self._foreign():
+            if step is None or self._foreign():
                 return ""
-            if step.capture.leave_model(module, out):
+            if out is None and sys.exc_info()[1] is not None:
+                step.failed = True
+            if step.capture is not None and step.capture.leave_model(module, out):
                 return LET_IN
         return ""
 
     def _is_over(self, step: Step) -> bool:
         """A step without `optimizer.step()`: skipped by a gradient scaler, broken off, or no training at all."""
-        if step.moved:
+        if step.moved or step.failed:
             return True
         if step.capture is None:
             return False

@@ -38,6 +38,7 @@ class Step:
         self.categories: list[str] | None = None
         self.forwards = 0
         self.spent = 0.0  # seconds of the training thread that went into recording it
+        self.failed = False  # a forward pass of it raised an exception
         self.moved = False  # an optimizer has stepped, and the step goes on
 
     @property

@@ -72,6 +72,24 @@ def test_an_exception_in_the_forward_pass_of_a_plain_loop(tmp_path: Any) -> None
     assert modes() == 0
 
 
+@pytest.mark.parametrize(
+    ("when", "wanted"),
+    [(1, [*range(9)]), (endoscope.policies.at({0, 5, 8}), [0, 5, 8]), (endoscope.policies.every(4), [0, 4, 8])],
+    ids=["all", "some", "every fourth"],
+)
+def test_steps_are_counted_alike_whether_they_are_recorded_or_not(tmp_path: Any, when: Any, wanted: list[int]) -> None:
+    """A forward pass that raised is a step, so that numbers do not depend on what is recorded."""
+    model = Moody()
+    optimizer = sgd(model)
+    with strict_run(tmp_path, when=when) as run:
+        run.watch(model, optimizer)
+        for n, (x, y) in enumerate(batches(9)):
+            model.angry = n in (1, 2, 6)
+            with contextlib.suppress(ValueError):
+                plain_step(model, optimizer, x, y)
+    assert numbers(recorded(run)) == wanted
+
+
 def _of(recording: Any, node: str, step: int) -> set[str]:
     table = recording.to_arrow().to_pylist()
     return {row["of"] for row in table if row["node"] == node and row["step"] == step}
