@@ -12,6 +12,7 @@ from endoscope.errors import StoreError
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GapRecord
 from endoscope.store import files
+from endoscope.store import writer as writing
 from endoscope.store.writer import TrialWriter
 from tests.house.tree import ROOT, SRC
 from tests.store.made_up import check_steps, step_record
@@ -102,6 +103,25 @@ def test_what_was_collected_is_written_later(tmp_path: Path, disk: Disk) -> None
     assert recording.metrics["loss"].values.tolist() == [1.0, 2.0]
     assert [note.text for note in recording.notes] == ["before"]
     assert [gap.reason for gap in recording.gaps] == ["the disk was full"]
+
+
+def test_what_waits_for_the_disk_does_not_fill_the_memory(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MOST_COLLECTED", 50)
+    writer = TrialWriter.create(tmp_path, "trial")
+    disk.left = 0
+    for number in range(1000):
+        writer.write_metrics(number, "", float(number), {"loss": float(number)})
+        if number % 100 == 0:
+            with pytest.raises(StoreError):
+                writer.commit()
+    disk.left = 10**9
+    writer.close()
+    recording = Recording(writer.path)
+    steps = recording.metrics["loss"].steps
+    assert 20 <= len(steps) <= 60 and steps[0] == 0 and steps[-1] == 999
+    assert any("left out" in gap.reason for gap in recording.gaps)
 
 
 def test_a_full_disk_at_the_end(tmp_path: Path, disk: Disk) -> None:

@@ -32,6 +32,7 @@ from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.syncing import Syncing, handed_over
 
 SYNC_EVERY_SECS = 1.0
+MOST_COLLECTED = 200_000  # rows of a table that wait for the disk
 _SMALLEST_SEGMENT = 64 * 2**10
 _SEGMENTS_PER_BUDGET = 16  # so that thinning never needs much room for the copy
 
@@ -119,6 +120,7 @@ class TrialWriter:
     def write_metrics(self, step: int, type_: str, at: float, metrics: Mapping[str, Any]) -> None:
         """Collect the metrics of one step, recorded or not."""
         self._collected["metrics"] += self._metric_rows(step, type_, at, metrics)
+        self._thin("metrics")
 
     def write_note(self, step: int, at: float, text: str) -> None:
         self._collected["notes"].append((step, at, str(text)))
@@ -126,6 +128,7 @@ class TrialWriter:
     def write_gap(self, step: int, at: float, gap: GapRecord) -> None:
         """Collect something that could not be recorded."""
         self._collected["gaps"].append(self._gap_row(step, at, gap))
+        self._thin("gaps")
 
     def write_modules(self, modules: Mapping[str, Any]) -> None:
         """Put down the tree of modules; it takes the place of an earlier one."""
@@ -247,6 +250,14 @@ class TrialWriter:
             else:
                 values[item.key] = (item, key.dtype)
         return list(values.values()), refused
+
+    def _thin(self, table: str) -> None:
+        """A disk that stays full must not fill the memory, too."""
+        found = self._collected[table]
+        if len(found) > MOST_COLLECTED:
+            del found[1:-1:2]
+            reason = f"the disk took nothing for so long that every second one of the waiting {table} was left out"
+            self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
 
     def _all_gaps(self, record: StepRecord, refused: Sequence[GapRecord]) -> list[GapRecord]:
         unmeasured = [
