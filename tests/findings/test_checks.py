@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import endoscope
-from endoscope.findings.finding import INFO, SEVERITIES
+from endoscope.findings.finding import INFO, SEVERITIES, WARNING
 from endoscope.findings.registry import all_checks
 from tests.findings.planted import FAULTS
 from tests.findings.runs import blobs, classifier, curve, train, two_losses
@@ -135,3 +135,59 @@ def test_an_additive_mask_is_no_fault(tmp_path: Path) -> None:
 
     path = train(tmp_path, Masked(), steps=6)
     assert [str(finding) for finding in endoscope.diagnose(path) if finding.severity != INFO] == []
+
+
+# ---- what looks like a fault, and is none --------------------------------------------------------
+
+
+def severities(path: Path, check: str) -> list[str]:
+    return [finding.severity for finding in endoscope.diagnose(path) if finding.check == check]
+
+
+def test_a_held_out_loss_that_rises_a_little_beside_all_that_was_learned(tmp_path: Path) -> None:
+    training = [1.2 * 0.8**number for number in range(30)]
+    held_out = [1.2 * 0.7**number + 0.001 * number for number in range(30)]
+    assert held_out[-1] > 1.3 * min(held_out)
+    assert severities(curve(tmp_path, training, val_loss=held_out), "overfit") == []
+
+
+def test_a_hard_batch_near_the_end_of_training_is_no_spike(tmp_path: Path) -> None:
+    values = [1.0 * 0.9**number for number in range(60)]
+    values[50] = 0.3
+    assert severities(curve(tmp_path, values), "loss_spike") == []
+
+
+class Coder(nn.Module):
+    """A small variational autoencoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(8, 8), nn.Linear(4, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, spread = self.encoder(x).chunk(2, dim=1)
+        return self.decoder(mean + torch.randn_like(mean) * (spread / 2).exp()), mean, spread
+
+
+def test_losses_that_balance_each_other_are_an_info(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Coder()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    mixture = torch.randn(2, 8)
+    with endoscope.Run(tmp_path, trial="trial", when=1, keep=0, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(120):
+            x = torch.randn(64, 2) @ mixture
+            with run.step() as step:
+                out, mean, spread = model(x)
+                with step.gradients("picture"):
+                    (out - x).square().sum(1).mean().backward(retain_graph=True)
+                with step.gradients("prior"):
+                    (0.5 * (mean.square() + spread.exp() - spread - 1).sum(1).mean()).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+    assert severities(Path(run.path), "conflicting_losses") == [INFO]
+
+
+def test_a_loss_with_the_wrong_sign_is_a_warning(tmp_path: Path) -> None:
+    assert severities(two_losses(tmp_path, (1.0, -0.5)), "conflicting_losses") == [WARNING]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.curves import first_level, last_level
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import WARNING
+from endoscope.findings.finding import INFO, WARNING
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -28,14 +29,30 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         row = min(usual, key=lambda number: usual[number])
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[[place for place, cosine in by_row[row] if cosine < limits["cosine"]]] = True
+        gain = _gain(facts, pair)
+        agree = gain > limits["gain"] and over_all > limits["opposite"]  # exactly opposite: a wrong sign
         yield Seen(
-            severity=WARNING, title="losses in conflict",
+            severity=INFO if agree else WARNING, title="losses in conflict",
             detail=f"The gradients of {pair[0]!r} and {pair[1]!r} point in opposite directions: the median cosine over "
             f"{len(usual)} shared weights is {over_all:.2f}; reported below {limits['cosine']:g}. Most here: "
-            f"{usual[row]:.2f}.",
+            f"{usual[row]:.2f}."
+            + (f" They balance each other: their sum has fallen by {gain:.0%}." if agree else ""),
             value=over_all, threshold=limits["cosine"], tensor=facts.parameters.tensors[row], cause=f"{pair}",
             **facts.steps_where(mask),
         )  # fmt: skip
+
+
+def _gain(facts: Facts, pair: tuple[str, str]) -> float:
+    """By how much the sum of both has fallen. A loss and what keeps it in bounds pull apart, and get there together."""
+    values = facts.values
+    found = [t for name in pair for t in values.tensors if t.node == name and t.key.kind == "loss" and not t.key.shape]
+    if len(found) != 2:
+        return 0.0
+    total = values["mean"][found[0].row] + values["mean"][found[1].row]
+    total = total[np.argsort(facts.numbers, kind="stable")]
+    total = total[np.isfinite(total)]
+    first = first_level(total) if len(total) else 0.0
+    return (first - last_level(total)) / abs(first) if first else 0.0
 
 
 CHECK = Check(
@@ -43,7 +60,7 @@ CHECK = Check(
     description="The gradients of two losses point in opposite directions in most shared weights.",
     stage=Stage.BACKWARD,
     run=run,
-    thresholds={"cosine": -0.3, "steps": 5},
+    thresholds={"cosine": -0.3, "steps": 5, "gain": 0.2, "opposite": -0.95},
     causes=("Two losses ask for opposite things.", "One of them has the wrong sign."),
     remedies=(
         "Check the signs of the losses.",

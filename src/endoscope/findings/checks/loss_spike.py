@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings.check import Check, Limits, Seen, Stage
-from endoscope.findings.curves import first_level, past_median, past_spread
+from endoscope.findings.curves import past_median, past_spread
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
@@ -20,8 +20,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         values = finite.values
         usual, spread = past_median(values, window), past_spread(values, window)
         factor = values / usual
-        first = first_level(values) if len(values) else 0.0
-        bad = (factor > limits["factor"]) & (values > usual + limits["sigmas"] * spread) & (values > 0.5 * first)
+        began = float(np.median(values[:3])) if len(values) else 0.0
+        bad = (factor > limits["factor"]) & (values > usual + limits["sigmas"] * spread)
+        bad &= values > limits["of_the_first"] * began
         places = np.flatnonzero(bad)
         if not len(places) or len(places) > 0.15 * len(values) or places[-1] - places[0] + 1 == len(places) > 3:
             continue  # many in a row are no spike
@@ -40,7 +41,7 @@ CHECK = Check(
     description="Single steps at which the loss is far higher than at the steps before.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"factor": 3.0, "sigmas": 8.0, "window": 10},
+    thresholds={"factor": 3.0, "sigmas": 8.0, "window": 10, "of_the_first": 0.6},
     causes=("A batch with outliers or wrong labels.", "A learning rate at the edge of stability."),
     remedies=("Look at the samples of that step.", "Clip the gradient; lower the learning rate."),
 )

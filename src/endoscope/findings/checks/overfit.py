@@ -23,8 +23,10 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         lowest = int(np.argmin(smooth))
         last = last_level(curve.values)
         rise = last / smooth[lowest] - 1 if smooth[lowest] > 0 else 0.0
+        fallen = np.max(curve.values[: lowest + 1]) - smooth[lowest]
         after = [last_level(other.values) < _at(other, int(curve.numbers[lowest])) for other in training]
-        if rise > limits["rise"] and lowest < 0.8 * len(curve) and any(after):
+        is_large = last - smooth[lowest] > limits["of_the_fall"] * fallen  # else all but nothing of it is lost again
+        if rise > limits["rise"] and is_large and lowest < 0.8 * len(curve) and any(after):
             yield Seen(
                 severity=WARNING, title="overfitting",
                 detail=f"{curve.name} was {smooth[lowest]:.3g} at step {curve.numbers[lowest]} and is {last:.3g} now, "
@@ -48,7 +50,7 @@ CHECK = Check(
     description="The loss on held-out data rises while the training loss falls; needs metrics of both.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"rise": 0.15, "steps": 6},
+    thresholds={"rise": 0.15, "of_the_fall": 0.1, "steps": 6},
     causes=("The network learns the training data by heart: too little data, or too large a network.",),
     remedies=("Stop at the lowest point.", "Use more data, augmentation, dropout or weight decay."),
 )
