@@ -17,6 +17,7 @@ from tests.browser.helpers import (
     go_to_tab,
     look,
     number,
+    press,
     press_radio,
     select_node,
     state_of,
@@ -58,6 +59,10 @@ def test_raw_values_as_numbers(page: Page, trials: dict[str, Recording]) -> None
     grid = tensor(page).get_by_label(re.compile("^Raw values as numbers"))
     expect(grid).to_be_visible()
     assert state_of(page)["values.show"] == "numbers"
+    grid.focus()
+    press(page, "ArrowRight")
+    shown = tensor(page).get_by_role("status").filter(has_text="[").inner_text()
+    assert np.float32(shown.split("] ")[1].replace("−", "-")) == raw[0, 0]
 
 
 def test_over_training_and_its_statistics(page: Page) -> None:

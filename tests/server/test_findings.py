@@ -249,3 +249,20 @@ def test_the_process_needs_no_torch_and_answers_in_json_whatever_else_is_printed
     answer = json.loads(found.stdout)
     assert "nothing" in answer["problem"] and answer["findings"] == []
     assert found.stderr.split()[-1] == "False"
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions do not share the processor here")
+@pytest.mark.parametrize(("is_own", "nice"), [(True, "nice 19"), (False, "nice 0")])
+def test_the_process_gives_way_with_its_own_session_and_never_with_that_of_others(is_own: bool, nice: str) -> None:
+    code = (
+        "import os; from endoscope.server.findings_process import give_way; give_way();"
+        "print(os.sched_getscheduler(0) == os.SCHED_IDLE, open('/proc/self/autogroup').read())"
+    )
+    if not is_own:  # a child of a session that was begun for it
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
+    assert endoscope.__file__ is not None
+    environment = {**os.environ, "PYTHONPATH": str(Path(endoscope.__file__).parents[1])}
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, start_new_session=True
+    )
+    assert found.stdout.startswith("True") and found.stdout.strip().endswith(nice), found

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from endoscope.server import live
+from endoscope.server import library, live
 from endoscope.server.library import Library
 from endoscope.server.live import Live
 from endoscope.server.views import Views
@@ -85,3 +85,18 @@ def test_everybody_who_listens_is_told_until_the_server_ends(tmp_path: Path, mon
 
     assert asyncio.run(asyncio.wait_for(listen(), 20)) == [[1, 2], [1, 2]]
     writer.close()
+
+
+def test_a_page_that_begins_when_nobody_has_listened_sees_what_is_there_now(
+    tmp_path: Path, monkeypatch: Any, serve: Any
+) -> None:
+    writer = TrialWriter.create(tmp_path, "a")
+    writer.write_step(step_record(writer, 0))
+    client = serve(tmp_path)
+    monkeypatch.setattr(library, "_STALE_SECS", 0.0)
+    writer.write_step(step_record(writer, 5))
+    write_trial(tmp_path, "b", range(3))
+    listed = client.get("/api/catalog").json()["trials"]
+    assert [(trial["name"], trial["lastStep"]) for trial in listed] == [("a", 5), ("b", 2)]
+    write_trial(tmp_path, "c", range(4))
+    assert b"trials/c/steps/3" in client.get("/api/start").content

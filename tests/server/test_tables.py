@@ -167,6 +167,21 @@ def test_one_sample_of_all_tensors_of_a_step(
     assert table(client, f"/api/trials/first/steps/{number}/samples/10000", type=type_).num_rows == 0
 
 
+@pytest.mark.parametrize("address", ["steps/2", "steps/2/samples/1"])
+def test_names_are_told_once(client: TestClient, address: str) -> None:
+    whole = table(client, f"/api/trials/first/{address}", type="train")
+    stamp = json.loads(whole.schema.metadata[b"names"])
+    names = {"node", "role", "pass", "of", "kind", "shape", "dtype", "batch_dim", "module", "source"}
+    rest = table(client, f"/api/trials/first/{address}", type="train", names=stamp)
+    assert rest.column_names == [name for name in whole.column_names if name not in names]
+    assert rest.equals(whole.select(rest.column_names))
+    assert json.loads(rest.schema.metadata[b"names"]) == stamp
+    again = table(client, f"/api/trials/first/{address}", type="train", names="others")
+    assert again.equals(whole)
+    other = table(client, f"/api/trials/first/{address.replace('2', '5', 1)}", names=stamp)  # other tensors
+    assert "node" in other.column_names and json.loads(other.schema.metadata[b"names"]) != stamp
+
+
 def test_raw_values(client: TestClient, recording: Recording) -> None:
     answer = client.get("/api/trials/first/tensor", params={"node": "encoder", "step": 5})
     assert json.loads(answer.headers["x-shape"]) == [2, 3] and json.loads(answer.headers["x-samples"]) == [1, 3]

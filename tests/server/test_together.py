@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import anyio
 import numpy as np
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from endoscope.errors import LookupFailed
@@ -76,7 +79,11 @@ def test_the_start_is_the_newest_trial_and_its_newest_step(client: TestClient) -
     described = client.get(f"/api/{here}").json()
     graphs = [f"{here}/graphs/{hash_}" for hash_ in described["graphs"]]
     step = f"{here}/steps/{newest['lastStep']}?type={described['types'][described['steps']['type'][-1]]}"
-    assert list(found) == ["catalog", here, f"{here}/tensors", f"{here}/modules", f"{here}/layout", *graphs, step]
+    first = ["catalog", here, f"{here}/tensors", f"{here}/modules", f"{here}/layout", *graphs, step]
+    assert list(found)[: len(first)] == first
+    # The tensor that the page selects by itself.
+    asked = {address.split("?")[0].removeprefix(f"{here}/") for address in list(found)[len(first) :]}
+    assert {"gaps", "series", "histograms"} <= asked
     for address, (status, body) in found.items():
         assert (status, body) == (200, client.get(f"/api/{address}").content), address
 
@@ -96,3 +103,27 @@ def test_the_start_of_trials_that_cannot_be_read_is_the_catalog(
 def test_too_few_and_too_many_are_refused(client: TestClient, count: int) -> None:
     answer = client.get("/api/together", params={"ask": ["catalog"] * count})
     assert answer.status_code == 400 and str(count) in answer.json()["error"]
+
+
+def test_nothing_more_is_computed_for_who_has_hung_up(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[str] = []
+    answer = routes_together._answer
+
+    def counted(request: Request, address: str) -> Response:
+        computed.append(address)
+        return answer(request, address)
+
+    async def gone() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def sent(message: object) -> None:
+        pass
+
+    monkeypatch.setattr(routes_together, "_answer", counted)
+    asked = "&".join(f"ask={address}" for address in ("trials/first", "trials/second", "trials/first/tensors"))
+    scope = {
+        "type": "http", "method": "GET", "path": "/api/together", "query_string": asked.encode(),
+        "headers": [(b"host", b"127.0.0.1:6280")], "scheme": "http", "server": ("127.0.0.1", 6280), "root_path": "",
+    }  # fmt: skip
+    anyio.run(client.app, scope, gone, sent)
+    assert computed == ["trials/first"]

@@ -6,40 +6,14 @@
  * What is wanted at one moment flies together: one request, one answer, and those who watch are told in one go. What is
  * looked at goes before what might be looked at next; what nobody looks at any more is never sent.
  */
-import { RequestFailed } from "./client";
+import { RequestFailed, type Answer } from "./client";
 import { askAll, canTravel, type Outcome, type Request, type Together } from "./questions";
+import { NOTHING, type Entry, type Flight, type Slot } from "./slots";
 import { askFirstTogether, isGiven } from "./start";
 
 export type { Request } from "./questions";
+export type { Entry } from "./slots";
 
-/** Replaced, never changed: two equal references mean that nothing has happened. */
-export interface Entry {
-  readonly value: unknown;
-  readonly problem: RequestFailed | null;
-  /** The value is missing, or a newer one is on its way. */
-  readonly pending: boolean;
-}
-
-interface Slot {
-  entry: Entry;
-  bytes: number;
-  used: number;
-  stale: boolean;
-  request: Request<unknown> | null;
-  isEager: boolean; // prefetched, not looked at
-  flight: Flight | null;
-  hasWaited: boolean; // all connections were taken when it was wanted
-  isDropped: boolean; // nobody looked any more when its turn came
-}
-
-/** What is on its way as one. */
-interface Flight {
-  readonly keys: readonly string[];
-  readonly isEager: boolean;
-  readonly stop: AbortController;
-}
-
-const NOTHING: Entry = { value: null, problem: null, pending: false };
 const MOST_BYTES = 256e6;
 const MOST_SENT = 4; // browsers open six connections, and one listens to news
 const MOST_EAGER_SENT = 1; // it must not keep the server from what is looked at
@@ -123,6 +97,23 @@ export class Cache {
   /** Asks again for what could not be reached. */
   retry(): void {
     this.invalidate((key) => this.#slots.get(key)?.entry.problem?.status === 0);
+  }
+
+  /** Answers that came unasked, all at once: whoever watches any of them is told when all are there. */
+  fill(answers: readonly (readonly [Request<unknown>, Answer<unknown>])[]): void {
+    for (const [request, answer] of answers) {
+      const slot = this.#slotOf(request);
+      if (slot.flight?.keys.length === 1) {
+        slot.flight.stop.abort(); // its own answer would only be the same
+        this.#land(slot.flight);
+      }
+      this.#queue = this.#queue.filter((key) => key !== request.key);
+      slot.stale = false;
+      this.#take(slot, answer, true);
+    }
+    this.#version++;
+    for (const [{ key }] of answers) this.#tell(key);
+    this.#send();
   }
 
   /** A value that is known without asking, as after saving it. */

@@ -5,8 +5,9 @@ export interface Request<T> {
   /** Two requests with one key are the same. */
   readonly key: string;
   readonly load: (signal: AbortSignal) => Promise<Answer<T>>;
-  /** Where it is asked for and how the answer is read, if it may travel together with others. */
+  /** Where it is asked for, if it may travel together with others. */
   readonly url?: string;
+  /** How the answer is read. */
   readonly read?: (body: Body) => Answer<T>;
 }
 

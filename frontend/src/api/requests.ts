@@ -1,8 +1,9 @@
 /** Every question the page asks, each with the key under which its answer is kept. */
 import type { Request } from "./cache";
 import {
-  address, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats,
+  address, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats, type Query,
 } from "./client";
+import { namedIn, stampFor, type Named } from "./named";
 import { askFirst } from "./start";
 import {
   heatTable, histogramTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
@@ -36,8 +37,8 @@ function asking<T>(key: string, url: string, read: (body: Body) => Answer<T>): R
 }
 
 /** Takes its time, or is large: whoever waits for something else must not wait for it, too. */
-function alone<T>({ key, load }: Request<T>): Request<T> {
-  return { key, load };
+function alone<T>({ key, load, read }: Request<T>): Request<T> {
+  return { key, load, read };
 }
 
 const json = <T>(key: string, url: string): Request<T> => asking(key, url, readJson<T>);
@@ -83,17 +84,22 @@ export const askLayout = (trial: string): Request<Layout> => fixedJson(trial, "l
 export const saveLayout = (trial: string, layout: Layout): Promise<void> =>
   putJson(trialAddress(trial, "layout"), layout);
 
-export function askStep(trial: string, step: number, type: string | null): Request<StepTable> {
-  const url = trialAddress(trial, `steps/${step}`, { type });
-  return arrow(fixed(trial, url), url, (table) => new StepTable(table));
-}
+export const askStep = (trial: string, step: number, type: string | null): Request<StepTable> =>
+  withNames(trial, `steps/${step}`, { type }, `steps of ${trial}`, (table, named) => new StepTable(table, named));
 
 /** One sample of the batch, in all tensors of a step. */
-export function askStepSample(
+export const askStepSample = (
   trial: string, step: number, type: string | null, sample: number,
-): Request<StepSampleTable> {
-  const url = trialAddress(trial, `steps/${step}/samples/${sample}`, { type });
-  return arrow(fixed(trial, url), url, stepSampleTable);
+): Request<StepSampleTable> =>
+  withNames(trial, `steps/${step}/samples/${sample}`, { type }, `samples of ${trial}`, stepSampleTable);
+
+/** Says which names are known, so that they need not be told again. What was asked for is the same either way. */
+function withNames<T>(
+  trial: string, path: string, query: Query, what: string, read: (table: Table, named: Named) => T,
+): Request<T> {
+  const key = fixed(trial, trialAddress(trial, path, query));
+  const url = trialAddress(trial, path, { ...query, names: stampFor(what) });
+  return arrow(key, url, (table) => read(table, namedIn(table, what)));
 }
 
 export function askHeat(

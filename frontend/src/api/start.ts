@@ -8,14 +8,30 @@ const HERE = address("");
 let given: Promise<Map<string, BodyOrFailure>> | null = null;
 let arrived: Map<string, BodyOrFailure> | null = null;
 
-export function beginStart(): void {
-  given = askBody(address("start")).then(({ data }) => (arrived = new Map(apart(data.buffer))), () => new Map());
+/** `take` gets the addresses that it can be asked for by, before anybody who waits is answered. */
+export function beginStart(take: (addresses: readonly string[]) => void = () => undefined): void {
+  given = askBody(address("start")).then(
+    ({ data }) => {
+      arrived = new Map(apart(data.buffer));
+      take([...arrived.keys()]);
+      return arrived;
+    },
+    () => new Map(),
+  );
+}
+
+/** What was given for an address, which is then used up; null if there is nothing, or no answer. */
+export function takeAtOnce(name: string): Body | null {
+  const found = arrived?.get(name) ?? null;
+  if (found === null || found instanceof RequestFailed) return null;
+  arrived?.delete(name);
+  return found;
 }
 
 /** Whether it can be had without asking: it must not wait for something else that has to be asked for. */
 export const isGiven = (url: string): boolean => arrived?.has(nameOf(url)) ?? false;
 
-const nameOf = (url: string): string => decodeURIComponent(url.slice(HERE.length));
+export const nameOf = (url: string): string => decodeURIComponent(url.slice(HERE.length));
 
 /** From now on the server is asked: what was given is no longer new. */
 export function endStart(): void {

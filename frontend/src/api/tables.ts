@@ -1,35 +1,29 @@
 /** Answers of the server as the page reads them: typed columns, and rows found by name. */
 import type { Table } from "@uwdata/flechette";
-import { listAt, lists, metadata, numbers, texts } from "./columns";
+import { listAt, lists, metadata, numberAt, numbers, textAt, texts } from "./columns";
+import { namesIn, placesOf, plainOf, type Named, type Names } from "./named";
 import type { StepFacts } from "./types";
-
-/** The page says "value" for both: parameters' own values are recorded under another word. */
-export const plainOf = (of: string): string => (of === "parameter" ? "value" : of);
 
 const NO_NUMBERS = new Uint32Array(0);
 
 /** All tensors of one step, one row each. */
-export class StepTable {
+export class StepTable implements Names {
   readonly facts: StepFacts;
   readonly rows: number;
   readonly node: readonly string[];
   readonly role: readonly string[];
-  /** As the page says it: a parameter's own value is "value". */
   readonly of: readonly string[];
   readonly pass: Float64Array;
   readonly #table: Table;
+  readonly #named: Named;
   readonly #columns = new Map<string, Float64Array>();
-  readonly #words = new Map<string, readonly string[]>();
-  #places: Map<string, number[]> | null = null;
 
-  constructor(table: Table) {
+  constructor(table: Table, named = namesIn(table)) {
     this.#table = table;
-    this.rows = table.numRows;
+    this.#named = named;
+    this.rows = named.table.numRows;
     this.facts = metadata<StepFacts>(table, "step", NO_FACTS);
-    this.node = texts(table, "node");
-    this.role = texts(table, "role");
-    this.of = texts(table, "of").map(plainOf);
-    this.pass = numbers(table, "pass");
+    ({ node: this.node, role: this.role, of: this.of, pass: this.pass } = named.names);
   }
 
   /** A statistic (see WHOLE_STATISTICS) of all rows. */
@@ -39,15 +33,15 @@ export class StepTable {
     return found;
   }
   number(row: number, statistic: string): number {
-    return this.statistic(statistic)[row] ?? NaN;
+    return this.#columns.get(statistic)?.[row] ?? numberAt(this.#table, statistic, row);
   }
-  kind = (row: number): string => this.#text("kind", row);
-  dtype = (row: number): string => this.#text("dtype", row);
-  module = (row: number): string => this.#text("module", row);
-  source = (row: number): string => this.#text("source", row);
+  kind = (row: number): string => textAt(this.#named.table, "kind", row);
+  dtype = (row: number): string => textAt(this.#named.table, "dtype", row);
+  module = (row: number): string => textAt(this.#named.table, "module", row);
+  source = (row: number): string => textAt(this.#named.table, "source", row);
   /** -1: it has no samples. */
-  batchDim = (row: number): number => this.number(row, "batch_dim");
-  shape = (row: number): number[] => Array.from(listAt(this.#table, "shape", row, NO_NUMBERS), Number);
+  batchDim = (row: number): number => numberAt(this.#named.table, "batch_dim", row);
+  shape = (row: number): number[] => Array.from(listAt(this.#named.table, "shape", row, NO_NUMBERS), Number);
   histFirst = (row: number): number => this.number(row, "hist_first");
   hist = (row: number): ArrayLike<number> => listAt(this.#table, "hist", row, NO_NUMBERS);
   /** Whether raw values were kept. */
@@ -65,23 +59,11 @@ export class StepTable {
   }
   /** Everything recorded of a node at this step. */
   rowsOf(node: string): readonly number[] {
-    this.#places ??= placesOf(this.node);
-    return this.#places.get(node) ?? [];
+    return this.#named.places.get(node) ?? [];
   }
   /** Samples of the batch, as far as any tensor knows. */
   get batch(): number {
-    if (this.facts.categories.length) return this.facts.categories.length;
-    let most = 0;
-    for (let row = 0; row < this.rows; row++) {
-      const dimension = this.batchDim(row);
-      if (dimension >= 0) most = Math.max(most, this.shape(row)[dimension] ?? 0);
-    }
-    return most;
-  }
-  #text(name: string, row: number): string {
-    let found = this.#words.get(name);
-    if (!found) this.#words.set(name, (found = texts(this.#table, name)));
-    return found[row] ?? "";
+    return this.facts.categories.length || this.#named.batch;
   }
 }
 
@@ -89,16 +71,6 @@ const NO_FACTS: StepFacts = {
   number: 0, ordinal: 0, type: "", time: 0, why: "", seconds: 0, graph: "", passes: 0,
   rawSamples: [], categories: [], config: {}, extra: {},
 };
-
-function placesOf(names: readonly string[]): Map<string, number[]> {
-  const places = new Map<string, number[]>();
-  names.forEach((name, row) => {
-    const list = places.get(name);
-    if (list) list.push(row);
-    else places.set(name, [row]);
-  });
-  return places;
-}
 
 /** Statistics of one tensor over all steps. */
 export interface SeriesTable {
@@ -154,11 +126,8 @@ export function heatTable(table: Table): HeatTable {
   const none = new Float32Array(ordinals.length).fill(NaN);
   return {
     rows: table.numRows,
-    node: texts(table, "node"),
-    role: texts(table, "role"),
-    of: texts(table, "of").map(plainOf),
+    ...namesIn(table).names,
     kind: texts(table, "kind"),
-    pass: numbers(table, "pass"),
     ordinals,
     place: (ordinal) => places.get(ordinal) ?? -1,
     values: lists(table, "values", none),
@@ -176,13 +145,10 @@ export interface StepSampleTable {
   readonly statistic: (name: string) => Float64Array;
 }
 
-export function stepSampleTable(table: Table): StepSampleTable {
+export function stepSampleTable(table: Table, named = namesIn(table)): StepSampleTable {
   return {
-    rows: table.numRows,
-    node: texts(table, "node"),
-    role: texts(table, "role"),
-    of: texts(table, "of").map(plainOf),
-    pass: numbers(table, "pass"),
+    rows: named.table.numRows,
+    ...named.names,
     statistic: (name) => numbers(table, name),
   };
 }

@@ -110,6 +110,8 @@ export interface StepColumns {
   readonly why: readonly number[];
   /** Whether raw values were kept */
   readonly raw: readonly boolean[];
+  /** How many were recorded */
+  readonly tensors: readonly number[];
 }
 
 /** One trial, without numbers of tensors. */

@@ -56,6 +56,21 @@ export function readTheme(element: HTMLElement = document.documentElement): Them
   return theme;
 }
 
+let known: Theme | null = null;
+let isListening = false;
+
+/** That of the page, read once per scheme: every colour that is read has the browser work out all styles anew. */
+export function pageTheme(): Theme {
+  if (!isListening) {
+    isListening = true;
+    onThemeChange(() => (known = null)); // whoever draws anew asks after this has been heard
+  }
+  if (known) return known;
+  const theme = readTheme();
+  const isStyled = getComputedStyle(document.documentElement).getPropertyValue("--font") !== "";
+  return isStyled ? (known = theme) : theme; // without the style sheet, nothing that is read will stay true
+}
+
 export function parseRgb(text: string): Rgb {
   const numbers = text.match(/[\d.]+/g)?.map(Number) ?? [];
   return [numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0];

@@ -37,8 +37,8 @@ export function rowsOfGraph(source: GraphSource, table: TensorRows, of: string):
 }
 
 function sameRows(a: TensorRows, b: TensorRows): boolean {
-  if (a === b) return true;
   if (a.rows !== b.rows) return false;
+  if (a.node === b.node && a.role === b.role && a.of === b.of && a.pass === b.pass) return true;
   for (let row = 0; row < a.rows; row++) {
     if (a.pass[row] !== b.pass[row] || a.node[row] !== b.node[row]) return false;
     if (a.of[row] !== b.of[row] || a.role[row] !== b.role[row]) return false;

@@ -8,12 +8,16 @@ function newest(recent: readonly Field[], look: Partial<Look>): Field[] {
   return [...chosen, ...recent.filter((field) => !fields.includes(field))];
 }
 
-export function changeLook(state: State, look: Partial<Look>, pane: Pane, shown: Shown): State {
+export function changeLook(state: State, choice: Partial<Look>, pane: Pane, shown: Shown): State {
   const { page } = state;
+  // Another step is another number: of which type it is has to be said anew.
+  const look = "step" in choice ? { ...choice, stepType: choice.stepType ?? null } : choice;
   if (pane === "b" && isComparing(page)) {
-    const linked = Object.keys(look).filter((field) => !(field in page.other)) as Field[];
+    const isOwn = (field: string): boolean => (field === "stepType" ? "step" : field) in page.other;
+    const linked = Object.keys(look).filter((field) => !isOwn(field)) as Field[];
     // A linked field is chosen for both; one that differs is chosen for this pane alone.
-    const own = without(look, linked);
+    const isSaid = look.stepType !== null || page.look.stepType !== null || page.other.stepType !== undefined;
+    const own = without(look, isSaid ? linked : [...linked, "stepType"]);
     const next = linked.length ? changeLook(state, only(look, linked), "a", shown) : state;
     return {
       ...next,

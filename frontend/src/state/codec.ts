@@ -54,7 +54,8 @@ const maybeEmpty: Form<string | null> = {
 };
 
 const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
-  trial: orNull(text), type: maybeEmpty, step: orNull(number), of: orNull(text), sample: orNull(number),
+  trial: orNull(text), type: maybeEmpty, step: orNull(number), stepType: maybeEmpty, of: orNull(text),
+  sample: orNull(number),
   aggregate: oneOf(AGGREGATES), node: orNull(text), role: maybeEmpty, pass: orNull(number),
 };
 
@@ -74,7 +75,8 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
 
 /** One letter per field, for the order of choices. */
 const LETTERS: Readonly<Record<Field, string>> = {
-  trial: "t", type: "y", step: "s", of: "o", sample: "i", aggregate: "a", node: "n", role: "r", pass: "p",
+  trial: "t", type: "y", step: "s", stepType: "k", of: "o", sample: "i", aggregate: "a", node: "n", role: "r",
+  pass: "p",
 };
 const FIELDS = Object.keys(LETTERS) as Field[];
 

@@ -9,7 +9,7 @@ import type { Request } from "../api/cache";
 import type { Floats } from "../api/client";
 import {
   askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayout, askMetrics, askModules, askNotes, askSamples,
-  askSeries, askStep, askStepSample, askTensor, askTrial, askUnits, askView, askViews, saveLayout,
+  askSeries, askStepSample, askTensor, askTrial, askUnits, askView, askViews, saveLayout,
   type SeriesOptions, type TensorKey,
 } from "../api/requests";
 import type {
@@ -22,6 +22,7 @@ import { unionGraphs, type Union } from "../model/union";
 import { useAll } from "./many";
 import { rememberGraph, useAhead, type Question } from "./prefetch";
 import { cache, useLoaded, type Loaded } from "./resource";
+import { askStepIfAny, isBare } from "./shown";
 import { viewsVersion } from "./live";
 
 export type {
@@ -36,7 +37,8 @@ export const useTrial = (name: string | null): Loaded<Trial> => useLoaded(name =
 export function useStep(trial: string | null, step: number | null, type: string | null): Loaded<StepTable> {
   const question = trial === null || step === null ? null : {
     trial, key: null, step, type,
-    ask: (_: TensorKey | null, at: number | null, of: string | null) => at === null ? null : askStep(trial, at, of),
+    ask: (_: TensorKey | null, at: number | null, of: string | null) => 
+      at === null ? null : askStepIfAny(trial, at, of),
   };
   return useAsked<StepTable>(question);
 }
@@ -45,12 +47,16 @@ export function useStep(trial: string | null, step: number | null, type: string 
 export function useStepSample(
   trial: string | null, step: number | null, type: string | null, sample: number | null,
 ): Loaded<StepSampleTable> {
-  const question = trial === null || step === null || sample === null ? null : {
+  const isWanted = trial !== null && step !== null;
+  // Of the whole batch it asks for nothing, but of a sample that is chosen next it will.
+  const question = !isWanted ? null : {
     trial, key: null, step, type,
-    ask: (_: TensorKey | null, at: number | null, of: string | null) =>
-      at === null ? null : askStepSample(trial, at, of, sample),
+    ask: (_: TensorKey | null, at: number | null, of: string | null, next: number | null) =>
+      at === null || next === null || isBare(trial, at, of) ? null : askStepSample(trial, at, of, next),
   };
-  return useAsked<StepSampleTable>(question);
+  useAhead(question ? [question] : NO_QUESTIONS);
+  const isThere = isWanted && sample !== null && !isBare(trial, step, type);
+  return useLoaded(isThere ? askStepSample(trial, step, type, sample) : null);
 }
 
 const MOST_GRAPHS = 16; // of a network that is different at every step, the newest say enough

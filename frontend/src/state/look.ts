@@ -16,6 +16,8 @@ export interface Look {
   readonly type: string | null;
   /** Null: the newest. */
   readonly step: number | null;
+  /** Which of the steps with this number, by its type, where there are several. Null: the newest of them. */
+  readonly stepType: string | null;
   /** "value", "gradient:<loss>" or "update". Parameters' own values are "value", too. */
   readonly of: string | null;
   /** Null: the whole batch. */
@@ -74,7 +76,8 @@ export interface State {
 }
 
 export const NO_LOOK: Look = {
-  trial: null, type: null, step: null, of: null, sample: null, aggregate: "mean", node: null, role: null, pass: null,
+  trial: null, type: null, step: null, stepType: null, of: null, sample: null, aggregate: "mean", node: null,
+  role: null, pass: null,
 };
 
 export const FIRST_PAGE: Page = {

@@ -12,12 +12,13 @@ import { useWatched } from "./gate";
 import { type Look, type Page, type Pane, type Shown } from "./look";
 import type { TensorColumns } from "./relax";
 import { cache, useLoaded } from "./resource";
-import { shownNow, trialsOf, watchShown, worldNow } from "./shown";
+import { askStepIfAny, shownNow, trialsOf, watchShown, worldNow } from "./shown";
 import { stepAfter } from "./stepping";
 import { change, getState, watchState } from "./store";
-import { batchOf, entriesOf, ofsOf } from "./world";
+import { batchOf, entriesOf, indexOf, ofsOf } from "./world";
 
 export * from "./look";
+export { isBare } from "./shown";
 
 export function usePage(): Page {
   return useWatched(watchState, () => getState().page);
@@ -70,7 +71,7 @@ export interface Choices {
 export function useChoices(pane: Pane): Choices {
   const { trial, step, type } = useShown(pane);
   useLoaded(trial === null ? null : askTrial(trial));
-  useLoaded(trial === null || step === null ? null : askStep(trial, step, type));
+  useLoaded(trial === null || step === null ? null : askStepIfAny(trial, step, type));
   return choicesNow(pane);
 }
 
@@ -113,19 +114,20 @@ function choicesOf(
   trial: Trial | null, columns: TensorColumns | null, { node, role, of }: Pick<Look, "node" | "role" | "of">,
   step: StepTable | null,
 ): Choices {
-  const isNode = (tensor: number): boolean => columns?.node[tensor] === node;
-  const isRole = (tensor: number): boolean => isNode(tensor) && columns?.role[tensor] === role;
-  const isTensor = (tensor: number): boolean => isRole(tensor) && columns?.of[tensor] === of;
-  const batch = Math.min(batchOf(columns, isTensor), step?.batch || Infinity);
+  const index = columns && indexOf(columns);
+  const ofNode = index?.ofNode.get(node ?? "") ?? [];
+  const ofRole = ofNode.filter((tensor) => columns?.role[tensor] === role);
+  const ofTensor = ofRole.filter((tensor) => columns?.of[tensor] === of);
+  const batch = Math.min(batchOf(columns, ofTensor), step?.batch || Infinity);
   const categories = step?.facts.categories ?? [];
   return {
     types: trial?.types ?? [],
     ofs: ofsOf(columns, trial?.losses ?? []),
     samples: Array.from({ length: batch }, (_, sample) => ({ sample, category: categories[sample] ?? "" })),
-    roles: entriesOf(columns, "role", isNode),
-    passes: entriesOf(columns, "pass", isRole).sort((a, b) => a - b),
-    manyRoles: columns !== null && columns.role.some((word) => word !== ""),
-    manyPasses: columns !== null && columns.pass.some((number) => number > 1),
+    roles: entriesOf(columns, "role", ofNode),
+    passes: entriesOf(columns, "pass", ofRole).sort((a, b) => a - b),
+    manyRoles: index?.manyRoles ?? false,
+    manyPasses: index?.manyPasses ?? false,
   };
 }
 

@@ -12,11 +12,13 @@ import type { StepTable } from "../api/tables";
 import type { Trial } from "../api/types";
 import type { Union } from "../model/union";
 import { useGate } from "./gate";
+import { addAsker } from "./hold";
 import { isReachable } from "./live";
 import type { Look, Shown } from "./look";
 import { cache } from "./resource";
 import { shownIf, shownNow, worldNow } from "./shown";
-import { getState, watchState } from "./store";
+import { stepAfter } from "./stepping";
+import { getState } from "./store";
 import { ofsOf } from "./world";
 
 /** A question that a hook asks, and how it would ask it of another tensor or step. */
@@ -34,7 +36,7 @@ export interface Question {
 
 const WAIT_MS = 60; // a drag passes many steps; only where it rests is worth it
 const MOST_NODES = 6;
-const STEPS_AROUND = [1, -1, 2, -2, 3, -3];
+const STEPS_AROUND = [1, -1, 2, -2, 3, -3, -10, 10]; // the last two are a page up and down
 
 const questions = new Map<string, readonly Question[]>();
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -77,13 +79,16 @@ function questionsOf(now: Shown, then: Shown): Request<unknown>[] {
 }
 
 /** A choice was made: what it needs is on its way before the page begins to draw. */
-function askAtOnce(): void {
+function askAtOnce(): readonly Request<unknown>[] {
   const then = shownNow("a");
-  if (!shownThen || then === shownThen) return;
-  for (const request of questionsOf(shownThen, then)) cache.want(request);
-  shownThen = then;
+  if (!shownThen || then === shownThen) return [];
+  clearTimeout(timer);
+  cache.prefetch([]); // what is near is another thing now
+  const requests = questionsOf(shownThen, then);
+  for (const request of requests) cache.want(request);
+  return requests;
 }
-watchState(askAtOnce);
+addAsker(askAtOnce);
 
 const idle = (call: () => void): void => {
   if (typeof requestIdleCallback === "undefined") setTimeout(call, 20);
@@ -116,13 +121,8 @@ function nearLooks(now: Shown): Partial<Look>[] {
 }
 
 function nearSteps(now: Shown): Partial<Look>[] {
-  const { numbers, types, ordinals } = worldNow(now.trial as string);
-  const wanted = getState().page.look.type;
-  const places = numbers.map((_, i) => i).filter((i) => wanted === null || types[i] === wanted);
-  const here = places.findIndex((i) => ordinals[i] === now.ordinal);
-  if (here < 0) return [];
-  const around = STEPS_AROUND.map((away) => places[here + away]).filter((place) => place !== undefined);
-  return around.map((place) => ({ step: numbers[place] }));
+  const [world, wanted] = [worldNow(now.trial as string), getState().page.look.type];
+  return STEPS_AROUND.flatMap((away) => stepAfter(world, now, away, wanted) ?? []);
 }
 
 function nearNodes(node: string | null): string[] {

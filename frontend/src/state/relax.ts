@@ -66,7 +66,8 @@ export function relax(worlds: readonly World[], look: Look, recent: readonly Fie
 
 /** Chosen fields, newest first; those of unknown age last. */
 function byRecency(look: Look, recent: readonly Field[]): Field[] {
-  const all: readonly Field[] = [...recent, "trial", "node", "of", "type", "step", "role", "pass", "sample"];
+  const older = ["trial", "node", "of", "type", "step", "stepType", "role", "pass", "sample"] as const;
+  const all: readonly Field[] = [...recent, ...older];
   return [...new Set(all)].filter((field) => field !== "aggregate" && look[field] !== null);
 }
 
@@ -90,7 +91,7 @@ function isPossible(room: Room, field: Field): boolean {
 function narrow(room: Room, field: Field, wanted: string | number | null): Room {
   const { world, steps, tensors } = room;
   if (field === "trial") return world.trial === wanted ? room : { ...room, steps: [] };
-  if (field === "step" || field === "type") {
+  if (field === "step" || field === "type" || field === "stepType") {
     const column: readonly unknown[] = field === "step" ? world.numbers : world.types;
     const left = steps.filter((step) => column[step] === wanted);
     return { world, steps: left, tensors: tensorsOf(world, left, tensors) };
@@ -120,11 +121,25 @@ function stepsWith(world: World, steps: readonly number[], tensors: readonly num
   for (const tensor of tensors) wanted[tensor] = 1;
   const fits = new Map<readonly number[] | null, boolean>();
   for (const set of setsOf(world, steps)) fits.set(set, set === null || set.some((tensor) => wanted[tensor]));
-  return steps.filter((step) => fits.get(world.has(step)));
+  const sets = setOfStep(world);
+  return steps.filter((step) => fits.get(sets[step]));
 }
 
-const setsOf = (world: World, steps: readonly number[]): Set<readonly number[] | null> =>
-  new Set(steps.map((step) => world.has(step)));
+type TensorSet = readonly number[] | null;
+const setsByStep = new WeakMap<World, readonly TensorSet[]>();
+
+function setOfStep(world: World): readonly TensorSet[] {
+  let found = setsByStep.get(world);
+  if (!found) setsByStep.set(world, (found = world.numbers.map((_, step) => world.has(step))));
+  return found;
+}
+
+function setsOf(world: World, steps: readonly number[]): Set<TensorSet> {
+  const [sets, found] = [setOfStep(world), new Set<TensorSet>()];
+  let last: TensorSet | undefined;
+  for (const step of steps) if (sets[step] !== last) found.add((last = sets[step])); // neighbours are mostly alike
+  return found;
+}
 
 function pick(room: Room, field: Field, look: Look): string | number | null {
   if (field === "step") return pickStep(room, look.step);

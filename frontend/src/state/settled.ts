@@ -6,7 +6,7 @@
  * A panel that works elsewhere, as in another thread, says so with `beginWork`.
  */
 import { cache } from "./resource";
-import { stateVersion } from "./store";
+import { stateVersion, writeAddress } from "./store";
 
 let working = 0;
 let settledCount = 0;
@@ -51,6 +51,7 @@ export async function settled(): Promise<number> {
     await painted();
     if (isQuiet() && before === stateVersion()) break;
   }
+  writeAddress();
   document.documentElement.dataset.settled = String(++settledCount);
   return settledCount;
 }

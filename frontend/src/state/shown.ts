@@ -1,7 +1,9 @@
 /** What both panes show, derived from the state and from what has been loaded, once per change of either. */
 import type { Request } from "../api/cache";
 import type { Catalog, Tensors, Trial } from "../api/types";
-import { askCatalog, askLayout, askModules, askTensors, askTrial } from "../api/requests";
+import { askCatalog, askLayout, askModules, askStep, askTensors, askTrial } from "../api/requests";
+import type { StepTable } from "../api/tables";
+import { addAsker } from "./hold";
 import { NOTHING_SHOWN, isComparing, type Field, type Look, type Pane, type Shown, type State } from "./look";
 import { relax, type World } from "./relax";
 import { cache } from "./resource";
@@ -39,6 +41,21 @@ export function worldNow(name: string): World {
   }
   return found.world;
 }
+
+/** Whether a step is known to have no tensors: then there is no table of it. Of several with one number the newest. */
+export function isBare(trial: string, step: number, type: string | null): boolean {
+  const described = cache.peek(askTrial(trial).key).value as Trial | null;
+  if (!described) return false;
+  const { number, type: types, tensors } = described.steps;
+  const isIt = (place: number): boolean =>
+    number[place] === step && (type === null || described.types[types[place]] === type);
+  for (let place = number.length - 1; place >= 0; place--) if (isIt(place)) return tensors[place] === 0;
+  return false;
+}
+
+/** All tensors of a step; null if there are none. */
+export const askStepIfAny = (trial: string, step: number, type: string | null): Request<StepTable> | null =>
+  isBare(trial, step, type) ? null : askStep(trial, step, type);
 
 /** Trials that a pane may be about: the wanted one first. */
 function candidates(pane: Pane, look: Look, state: State, names: readonly string[]): readonly string[] {
@@ -108,7 +125,7 @@ export function watchShown(call: () => void): () => void {
 
 function follow(changed: () => void): () => void {
   const stops = new Map<string, () => void>();
-  const want = (): void => {
+  const want = (): readonly Request<unknown>[] => {
     const catalog = cache.peek(askCatalog.key).value as Catalog | null;
     const state = getState();
     const names = new Set(trialsOf(state, catalog));
@@ -122,15 +139,16 @@ function follow(changed: () => void): () => void {
       cache.want(request);
       if (!stops.has(request.key)) stops.set(request.key, cache.watch(request.key, react));
     }
+    return requests;
   };
   const react = (): void => {
     want();
     changed();
   };
   want();
-  const stop = watchState(react);
+  const endings = [addAsker(want), watchState(changed)];
   return () => {
-    stop();
+    for (const end of endings) end();
     for (const each of stops.values()) each();
   };
 }

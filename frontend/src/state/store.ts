@@ -16,12 +16,22 @@ export function watchState(call: () => void): () => void {
   return () => watchers.delete(call);
 }
 
-function set(next: State, text: string): void {
+const tell = (): void => {
+  for (const call of [...watchers]) call();
+};
+
+type Through = (draw: () => void, isAtOnce: boolean) => void;
+let through: Through = (draw) => draw();
+
+/** Somebody else says when those who watch are told, as what they will draw may be on its way. */
+export const drawThrough = (hold: Through): void => void (through = hold);
+
+function set(next: State, text: string, isAtOnce: boolean): void {
   if (next === state) return;
   state = next;
   written = text;
   version++;
-  for (const call of [...watchers]) call();
+  through(tell, isAtOnce);
 }
 
 let isDragging = false; // the newest entry of the history is still being changed
@@ -36,7 +46,7 @@ export function change(next: State, isTransient: boolean): void {
     return;
   }
   pushSoon.flush(); // what was there before, if it is not in the history yet
-  set(next, text);
+  set(next, text, isTransient);
   if (typeof history === "undefined") return;
   if (!isDragging) pushSoon.begin(`#${written}`);
   else if (isTransient) timer ??= setTimeout(write, WRITE_SECS * 1000);
@@ -44,23 +54,24 @@ export function change(next: State, isTransient: boolean): void {
   if (!isTransient) commit();
 }
 
-/** The browser takes a while for a new entry: it is made when what was chosen has been asked for and drawn. */
+/** The browser takes a while for a new entry: it is made when what was chosen has been drawn. */
+const LATEST_MS = 100;
 const pushSoon = {
   hash: null as string | null,
+  timer: undefined as ReturnType<typeof setTimeout> | undefined,
   begin(hash: string): void {
     this.hash = hash;
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      this.flush();
-    };
-    port2.postMessage(null);
+    this.timer = setTimeout(() => this.flush(), LATEST_MS);
   },
   flush(): void {
+    clearTimeout(this.timer);
     if (this.hash !== null) history.pushState(null, "", this.hash);
     this.hash = null;
   },
 };
+
+/** The address is that of what is shown: to be called when it has been drawn. */
+export const writeAddress = (): void => pushSoon.flush();
 
 function commit(): void {
   if (isDragging) write();
@@ -69,7 +80,7 @@ function commit(): void {
 
 /** A change that nobody asked for, as by following a training: it replaces where one is. */
 export function adjust(next: State): void {
-  set(next, encode(next));
+  set(next, encode(next), false);
   write();
 }
 
@@ -82,14 +93,16 @@ function write(): void {
 
 function read(): void {
   isDragging = false;
+  clearTimeout(pushSoon.timer);
   pushSoon.hash = null;
   clearTimeout(timer);
   timer = undefined;
   const next = decode(location.hash.slice(1));
-  set(next, encode(next));
+  set(next, encode(next), false);
 }
 
 if (typeof window !== "undefined" && typeof location !== "undefined") {
   window.addEventListener("popstate", read);
+  window.addEventListener("pagehide", writeAddress); // who comes back finds it as it was
   read();
 }

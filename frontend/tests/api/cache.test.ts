@@ -125,3 +125,17 @@ test("a refusal is remembered; a server that was gone is asked again when told s
   await tick();
   expect(asked.slice(2)).toEqual(["gone"]);
 });
+
+test("answers that came unasked are all there before anybody is told, and nothing of them is asked for", async () => {
+  const cache = new Cache();
+  const { asked, request, answer } = server();
+  const seen: unknown[] = [];
+  for (const key of ["a", "b"]) cache.watch(key, () => seen.push([cache.peek("a").value, cache.peek("b").value]));
+  cache.want(request("a"));
+  await tick();
+  cache.fill([[request("a"), { value: 1, bytes: 8 }], [request("b"), { value: 2, bytes: 8 }]]);
+  expect([seen, cache.isIdle]).toEqual([[[1, 2], [1, 2]], true]);
+  cache.want(request("b"));
+  await answer("a", "late");
+  expect([asked, cache.peek("a").value]).toEqual([["a"], 1]);
+});

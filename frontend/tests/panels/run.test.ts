@@ -57,7 +57,7 @@ test("the recorder's report is no setting of the user's, and may be anything", (
 });
 
 const columns = (more: Partial<StepColumns>): StepColumns => ({
-  ordinal: [], number: [], type: [], graph: [], time: [], seconds: [], why: [], raw: [], ...more,
+  ordinal: [], number: [], type: [], graph: [], time: [], seconds: [], why: [], raw: [], tensors: [], ...more,
 });
 
 test("the cost of recording", () => {

@@ -53,3 +53,13 @@ test("parts of the page are merged one level deep", () => {
   const { page } = mergePage(FIRST_STATE, { tab: "run", heat: { ...FIRST_STATE.page.heat, mode: "past" }, open: ["a"] });
   expect(page).toMatchObject({ tab: "run", heat: { statistic: "abs_mean", mode: "past" }, open: ["a"] });
 });
+
+test("another step forgets of which type the one before was; each pane has its own", () => {
+  let state = choose(FIRST_STATE, { step: 5, stepType: "b" });
+  expect(state.page.look).toMatchObject({ step: 5, stepType: "b" });
+  expect(choose(state, { node: "x" }).page.look.stepType).toBe("b");
+  expect(choose(state, { step: 8 }).page.look.stepType).toBeNull();
+  state = choose(compareWith(state, { step: 1 }), { step: 2, stepType: "a" }, "b");
+  expect(state.page.other).toEqual({ step: 2, stepType: "a" });
+  expect(state.page.look).toMatchObject({ step: 5, stepType: "b" });
+});

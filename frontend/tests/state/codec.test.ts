@@ -8,7 +8,8 @@ const EVERYTHING: State = {
     tab: "metrics",
     trials: ["leaky, run", "fixed!", "-", "ünï 1"],
     look: {
-      trial: "fixed!", type: "long & short", step: 12400, of: "gradient:total", sample: 0, aggregate: "abs_max",
+      trial: "fixed!", type: "long & short", step: 12400, stepType: "-eval", of: "gradient:total", sample: 0,
+      aggregate: "abs_max",
       node: "decoder.hidden #2", role: "", pass: 7,
     },
     other: { step: 0, trial: "leaky, run", role: null, sample: null },

@@ -52,6 +52,24 @@ def lists(lengths: np.ndarray, values: np.ndarray, valid: np.ndarray | None = No
     return pa.Array.from_buffers(pa.list_(inner.type), len(lengths), buffers, children=[inner])
 
 
+def narrow(column: pa.Array) -> pa.Array:
+    """Whole numbers, or lists of them, in the smallest type that holds them all; anything else as it is."""
+    if column.null_count or not len(column):
+        return column
+    if pa.types.is_list(column.type) and pa.types.is_integer(column.type.value_type):
+        offsets = to_numpy(column.offsets)
+        return lists(np.diff(offsets), _narrow(to_numpy(column.values)[offsets[0] : offsets[-1]]))
+    return numbers(_narrow(to_numpy(column))) if pa.types.is_integer(column.type) else column
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    if not len(values):
+        return values
+    low, high = int(values.min()), int(values.max())
+    kind = np.min_scalar_type(high if low >= 0 else min(low, -1 - high))
+    return values.astype(kind) if kind.itemsize < values.dtype.itemsize else values
+
+
 def _mask(valid: np.ndarray | None) -> pa.Buffer | None:
     return None if valid is None or valid.all() else _buffer(np.packbits(valid, bitorder="little"))
 

@@ -12,8 +12,8 @@ from endoscope.schema.stats import SAMPLE
 from endoscope.store.streams import to_numpy
 
 
-def sample_table(recording: Recording, step: Step, sample: int) -> pa.Table:
-    """One row per tensor that has this sample: its names, and the statistics of the sample."""
+def sample_table(recording: Recording, step: Step, sample: int, known: str | None = None) -> pa.Table:
+    """One row per tensor that has this sample: its names, unless they are the `known` ones, and its statistics."""
 
     def find(steps: Steps) -> pa.Table:
         batch = recording._reader.batch("samples", step.ordinal)
@@ -25,10 +25,12 @@ def sample_table(recording: Recording, step: Step, sample: int) -> pa.Table:
         rows = np.searchsorted(to_numpy(column["sample"].offsets), places, side="right") - 1
         inside = (rows >= 0) & (rows < len(batch))  # a batch may be a piece of something longer
         places, rows = places[inside], rows[inside]
-        names = bulk.names_of(recording, to_numpy(column["key"])[rows])
-        for name in SAMPLE:
-            if name in column:
-                names = names.append_column(name, arrays.numbers(to_numpy(column[name].values)[places]))
-        return names
+        keys = to_numpy(column["key"])[rows]
+        stamp = bulk.names_stamp(recording, keys)
+        named = None if stamp == known else bulk.names_of(recording, keys)
+        columns = {} if named is None else {name: named[name] for name in named.column_names}
+        there = [name for name in SAMPLE if name in column]
+        columns |= {name: arrays.numbers(to_numpy(column[name].values)[places]) for name in there}
+        return pa.table(columns, metadata={"names": stamp})
 
     return recording._steadily(find)

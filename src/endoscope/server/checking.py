@@ -146,7 +146,7 @@ class Checking:
         try:
             process = subprocess.Popen(
                 command, env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
         except OSError:  # there is no Python to start, as in some programs that contain one
             from endoscope.server.findings_process import checked

@@ -57,11 +57,21 @@ def checked(trial: Path) -> Checked:
     )  # fmt: skip
 
 
-def main(trial: str) -> None:
+def give_way() -> None:
+    """Take only what nobody else wants of the processor, as far as the system can do that."""
     with contextlib.suppress(AttributeError, OSError):  # there is no such thing on Windows
         os.nice(max(0, _KINDNESS - os.nice(0)))
-    with contextlib.suppress(AttributeError, OSError):  # only on Linux: what nobody else wants
+    with contextlib.suppress(AttributeError, OSError):  # only on Linux
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    # Linux shares the processor among sessions first, and a browser has its own: there, this one has to be modest as
+    # a whole. A session that it shares with others is not its to change.
+    with contextlib.suppress(AttributeError, OSError):
+        if os.getsid(0) == os.getpid():
+            Path("/proc/self/autogroup").write_text("19", encoding="ascii")
+
+
+def main(trial: str) -> None:
+    give_way()
     out, sys.stdout = sys.stdout, sys.stderr  # what is printed by others must not stand in the answer
     print(to_json(checked(Path(trial))), file=out, flush=True)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 FIRST_PORT = 6280
 _PORTS_TRIED = 20
+_SWITCH_SECS = 0.001  # a click must not wait for threads that read ahead; five times as long is usual
 
 
 class Viewer:
@@ -83,6 +85,7 @@ def start(
         ahead = places.ahead(path)
         address = _address(access, bound.getsockname()[1])
         if announce is not None:
+            sys.setswitchinterval(_SWITCH_SECS)  # the process is ours alone
             announce(address)
         return _serve(path, views, access, bound, address, ahead, browser)
     except BaseException:

@@ -19,6 +19,8 @@ from endoscope.query.places import Ahead
 from endoscope.query.recording import Recording
 
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
+_STALE_SECS = 2.0  # longer than a page that listens lets pass, so that no news is taken away from it
+_FIRST_LOOK_SECS = 1.5  # what a page begins with is read meanwhile; two who read would only wait for each other
 _QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
 
 
@@ -40,6 +42,7 @@ class Library:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
             found = look(self.path, ahead)
+        self._looked = time.monotonic()
         if isinstance(found, Recordings):
             self._folder = found
         else:
@@ -104,9 +107,16 @@ class Library:
             raise LookupFailed(f"None of the trials in {self.path} can be read.")
         return max(found, key=lambda recording: recording.created)
 
+    def look_again(self) -> None:
+        """For a page that begins: while no page listens, nobody looks at the files."""
+        if time.monotonic() - self._looked > _STALE_SECS:
+            with contextlib.suppress(EndoscopeError, OSError):  # the folder has gone: what is known is shown
+                self.refresh()
+
     def refresh(self) -> list[str]:
         """Take up what is new in the trials that were opened, and new trials; returns the names of those with news."""
         with self._lock:
+            self._looked = time.monotonic()
             if self._folder is not None:
                 self._folder.refresh()
                 names = self.names
@@ -131,6 +141,7 @@ def is_live(recording: Recording) -> bool:
 
 
 def _warm(recording: Recording) -> None:
+    time.sleep(_FIRST_LOOK_SECS)
     with contextlib.suppress(EndoscopeError, OSError):  # whoever asks for it is told
         bulk.warm(recording)
 

@@ -7,17 +7,20 @@ The head and every answer are filled up to a multiple of eight bytes, so that co
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 from collections.abc import Iterator
 from urllib.parse import quote, unquote
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
 from endoscope.errors import BadArgument, EndoscopeError, LookupFailed
 from endoscope.query.recording import Recording
-from endoscope.server import asked, routes_layout, routes_tables, routes_trials, wire
+from endoscope.server import asked, first_look, routes_layout, routes_tables, routes_trials, wire
 from endoscope.server.answers import InPieces, as_json, to_json
 from endoscope.server.library import Library
 
@@ -28,20 +31,44 @@ _KIND = "application/octet-stream"
 _SMALL = 1 << 20  # bytes; more is sent piece by piece
 
 
-def together(request: Request) -> Response:
+async def together(request: Request) -> Response:
     addresses = request.query_params.getlist("ask")
     if not 0 < len(addresses) <= _MOST:
         raise BadArgument(f"{len(addresses)} questions: there must be ask=… at least once, and at most {_MOST} times.")
-    return _all(request, addresses)
+    gone = threading.Event()
+    watching = asyncio.ensure_future(_until_gone(request, gone))
+    try:
+        return _joined(addresses, await run_in_threadpool(_answers, request, addresses, gone))
+    finally:
+        watching.cancel()
+
+
+async def _until_gone(request: Request, gone: threading.Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
+
+
+def _answers(request: Request, addresses: list[str], gone: threading.Event) -> list[Response]:
+    """The page hangs up when somebody clicks while it asks ahead; whoever clicked must not wait for the rest."""
+    answers: list[Response] = []
+    for address in addresses:
+        if answers and gone.is_set():
+            break
+        answers.append(_answer(request, address))
+    return answers
 
 
 def start(request: Request) -> Response:
     """What the page begins with if nobody has chosen anything: asked for while its code is still on its way."""
-    return _all(request, ["catalog", *_first(asked.library_of(request))])
+    library = asked.library_of(request)
+    library.look_again()
+    addresses = ["catalog", *_first(library)]
+    return _joined(addresses, [_answer(request, address) for address in addresses])
 
 
 def _first(library: Library) -> list[str]:
-    """The newest trial that has steps, its newest step, and the graphs of all of its steps."""
+    """The newest trial that has steps, its newest step, the graphs of all of its steps, and what is selected there."""
     readable: list[tuple[str, Recording]] = []
     for name in library.names:
         with contextlib.suppress(EndoscopeError):
@@ -56,12 +83,12 @@ def _first(library: Library) -> list[str]:
         here,
         *(f"{here}/{word}" for word in ("tensors", "modules", "layout", *(f"graphs/{h}" for h in hashes))),
         *newest,
+        *first_look.addresses(recording, here),
     ]
 
 
-def _all(request: Request, addresses: list[str]) -> Response:
-    answers = [_answer(request, address) for address in addresses]
-    head = to_json([_part(*found) for found in zip(addresses, answers, strict=True)]).encode()
+def _joined(addresses: list[str], answers: list[Response]) -> Response:
+    head = to_json([_part(*found) for found in zip(addresses, answers, strict=False)]).encode()
     head += b" " * (-(4 + len(head)) % 8)
     pieces = _pieces(head, answers)
     if sum(_size(answer) for answer in answers) <= _SMALL:

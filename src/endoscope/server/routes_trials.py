@@ -20,6 +20,7 @@ from endoscope.server.library import Library, is_live
 
 def catalog(request: Request) -> Response:
     library = asked.library_of(request)
+    library.look_again()
     trials = [_summary(library, name) for name in library.names]
     return as_json(wire.Catalog(version=__version__, root=str(library.path), trials=trials))
 
@@ -66,6 +67,7 @@ def _describe(name: str, recording: Recording) -> wire.Trial:
         seconds=[step.recording_seconds for step in steps],
         why=[reasons.of(step.why) for step in steps],
         raw=[bool(step.raw_file) for step in steps],
+        tensors=[step.tensors for step in steps],
     )
     return wire.Trial(
         name=name,

@@ -56,6 +56,7 @@ class StepColumns(TypedDict):
     seconds: list[float]  # what recording it cost
     why: list[int]  # place in `reasons`
     raw: list[bool]  # whether raw values were kept
+    tensors: list[int]  # how many were recorded
 
 
 class Trial(TypedDict):

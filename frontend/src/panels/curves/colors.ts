@@ -1,7 +1,6 @@
 /** Colours of the page for canvases, looked up once per theme: asking the browser costs more than drawing. */
-import { onThemeChange, readTheme, type Theme } from "../../draw/theme";
+import { onThemeChange, pageTheme } from "../../draw/theme";
 
-let theme: Theme | null = null;
 const resolved = new Map<string, string>();
 let listening = false;
 
@@ -9,15 +8,15 @@ let listening = false;
 function listen(): void {
   if (listening) return;
   listening = true;
-  onThemeChange(() => {
-    theme = null;
-    resolved.clear();
-  });
+  onThemeChange(() => resolved.clear());
 }
 
-export function pageTheme(): Theme {
-  listen();
-  return (theme ??= readTheme());
+const TRIALS = 6;
+
+/** To be called while nothing is on the page yet: then colours are looked up in no time. */
+export function lookUpColors(): void {
+  pageTheme();
+  for (let trial = 1; trial <= TRIALS; trial++) resolvedColor(`var(--trial-${trial})`);
 }
 
 /** `var(--trial-1)` -> `rgb(36, 89, 214)`. */

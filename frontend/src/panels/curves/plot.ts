@@ -3,8 +3,8 @@
  * window in view, again after each zoom and resize. The vertical mark is an element: moving it draws nothing anew.
  */
 import uPlot from "uplot";
-import { onThemeChange, parseRgb } from "../../draw/theme";
-import { pageTheme, resolvedColor } from "./colors";
+import { onThemeChange, pageTheme, parseRgb } from "../../draw/theme";
+import { resolvedColor } from "./colors";
 import { columns, extent } from "./data";
 import { optionsFor, structureKey, type Paints, type Structure } from "./options";
 

@@ -9,7 +9,7 @@ import {
 import { GraphView } from "../../draw/graph_view";
 import type { Hit } from "../../draw/hit";
 import { cameraFromMinimap, Minimap } from "../../draw/minimap";
-import { onThemeChange, readTheme } from "../../draw/theme";
+import { onThemeChange, pageTheme } from "../../draw/theme";
 import { walk, type Direction } from "../../draw/walking";
 import type { Picture } from "../../layout/client";
 import { pinAt } from "../../layout/pins";
@@ -70,8 +70,8 @@ export function GraphStage(props: GraphStageProps) {
   const { model, open, heat = null, scale = null, allEdges = false, present = null, marks = null, children } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const { picture, problem, current } = usePicture(model, open, props.pins);
-  const [theme, setTheme] = useState(readTheme);
-  useEffect(() => onThemeChange(() => setTheme(readTheme())), []);
+  const [theme, setTheme] = useState(pageTheme);
+  useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
   const shown = useGraphState(model, { picture, theme, heat, scale, selection, allEdges, present, marks });
 

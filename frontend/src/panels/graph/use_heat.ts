@@ -9,7 +9,7 @@ import { heatStatistic, scaleFor, type HeatStatistic } from "../../model/heat_st
 import { percent } from "../../model/numbers";
 import type { GraphSource } from "../../model/source";
 import { useHeat, useStep, useStepSample, useTrial, type StepTable, type Trial } from "../../state/data";
-import { isComparing, usePart, useShown, type Pane, type Shown } from "../../state/page";
+import { isBare, isComparing, usePart, useShown, type Pane, type Shown } from "../../state/page";
 
 export interface ShownHeat {
   readonly heat: Heat | null;
@@ -42,7 +42,8 @@ export function useGraphHeat(source: GraphSource): ShownHeat {
     }
     if (!a || (isDifference && !b)) return null;
     const heat = isDifference && b ? heatDifference(a, b) : a;
-    const scale = scaleFor([telling(heat, source, shown.of)], isDifference ? "diverging" : statistic.scale);
+    const fitted = scaleFor([telling(heat, source, shown.of)], isDifference ? "diverging" : statistic.scale);
+    const scale = anyValue(heat) ? fitted : null; // a scale of nothing would say that there is something
     const whose = shown.sample === null ? "" : `, sample ${shown.sample}`;
     const none = `Nothing on this step has ${ofWords(shown.of)}${shown.sample === null ? "" : " of this sample"}.`;
     return { heat, scale, words: words + (isDifference ? ", A − B" : whose), missing: anyValue(heat) ? null : none };
@@ -68,7 +69,8 @@ function usePaneHeat(pane: Pane, source: GraphSource, statistic: HeatStatistic |
   const part = useStepSample(statistic && trial, step, type, sample);
   const table = whole.pending ? null : whole.value;
   const one = sample === null || part.pending ? null : part.value;
-  const isLost = Boolean(whole.problem ?? (sample === null ? null : part.problem));
+  const isBareStep = trial !== null && step !== null && isBare(trial, step, type);
+  const isLost = isBareStep || Boolean(whole.problem ?? (sample === null ? null : part.problem));
   return useMemo(() => {
     if (statistic && isLost) return emptyHeat(source.nodes.length);
     if (!statistic || !table || of === null) return null;

@@ -1,9 +1,9 @@
 /** The picture below the handle of the scrubber: loss curves of the trials, and a tick per recorded step. */
 import { severityColor, paintMark } from "../../draw/graph_marks";
 import { Surface } from "../../draw/surface";
-import { onThemeChange } from "../../draw/theme";
+import { onThemeChange, pageTheme } from "../../draw/theme";
 import type { Span } from "../../model/findings";
-import { pageTheme, resolvedColor } from "../curves/colors";
+import { resolvedColor } from "../curves/colors";
 import { ascending, thinned, type Thinned } from "../curves/thin";
 
 export interface ScrubberCurve {

@@ -139,7 +139,7 @@ function BatchChoice() {
   const title = sample !== null
     ? "A single sample is shown. Choose one of these for the whole batch."
     : hasBatch
-      ? "What the values show of every unit, over the samples of the batch"
+      ? "What the values show of every unit, over the samples of the batch. The heat is of all elements of all samples."
       : `${node ?? "It"} has no batch that could be put together.`;
   return (
     <span className={isResting ? "resting" : ""} title={title}>

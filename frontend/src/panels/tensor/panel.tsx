@@ -7,13 +7,13 @@ import { SAMPLE_STATISTICS } from "../../api/types";
 import type { AxisKind } from "../../draw/histogram_axis";
 import { histogramOf } from "../../model/histogram";
 import { useCatalog, useGaps, type Floats, type SampleTable } from "../../state/data";
-import { useChoices, usePart, type Look, type Pane, type Shown } from "../../state/page";
+import { isBare, useChoices, usePart, type Look, type Pane, type Shown } from "../../state/page";
 import { Section } from "../../ui/parts";
 import { Distribution } from "./distribution";
 import { Header } from "./header";
 import { relaxedSentences } from "./notices";
 import { OverTime, OverTimeAhead } from "./over_time";
-import { whyNoRaw, whyNoSamples, whyNoTensor, whyNotThisSample, whyNoUnits } from "./reasons";
+import { whyNoRaw, whyNoSamples, whyNoTensor, whyNoTensors, whyNotThisSample, whyNoUnits } from "./reasons";
 import { SampleAgainstBatch } from "./sample";
 import { cosinesOf, quantileText, sampleRows, tilesOf } from "./summary";
 import "./tensor.css";
@@ -54,7 +54,7 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
       <Notices pane={pane} view={view} />
       {key && !step.value && step.pending && <OverTimeAhead tensor={key} />}
       {problem && <Why text={`This step cannot be read: ${step.problem}`} />}
-      {!problem && (shown.node === null || !key) && <NothingYet pending={step.pending} />}
+      {!problem && (shown.node === null || !key) && <NothingYet shown={shown} pending={step.pending} />}
       {!problem && key && step.value && !facts && <Missing view={view} />}
       {facts?.number("count") === 0 && <Why text={`It has no elements: its shape is [${facts.shape.join(", ")}].`} />}
       {facts && key && facts.number("count") !== 0 && (
@@ -78,9 +78,12 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
 const isPending = ({ step, samples, units, raw }: TensorView): boolean =>
   step.pending || samples.pending || units.pending || raw.pending;
 
-function NothingYet({ pending }: { readonly pending: boolean }) {
+function NothingYet({ shown, pending }: { readonly shown: Shown; readonly pending: boolean }) {
   const catalog = useCatalog();
   if (pending || catalog.pending) return null;
+  if (shown.trial !== null && shown.step !== null && isBare(shown.trial, shown.step, shown.type)) {
+    return <Why text={whyNoTensors(shown.step, shown.type ?? "")} />;
+  }
   if (catalog.value?.trials.every((trial) => trial.steps === 0)) {
     return <Why text="Nothing was recorded yet: the first recorded step will appear here by itself." />;
   }

@@ -54,6 +54,11 @@ export function whyNoTensor(wanted: Wanted): string {
   return `\`${node}\` has no ${ofText(of)}${place.length ? ` in ${place.join(", ")}` : ""} in ${when}.`;
 }
 
+/** Of a step without any. */
+export const whyNoTensors = (step: number, type: string): string =>
+  `No tensor was recorded in step ${step}${type ? ` (${type})` : ""}: \`run.watch(model, optimizer)\` before ` +
+  "training has tensors recorded, and `step.tag(name, tensor)` inside of a step adds one.";
+
 function whyNoGradient({ node, of, anywhere, noGradient, kind }: Wanted, when: string): string {
   if (!anywhere.some(isGradient)) {
     return (

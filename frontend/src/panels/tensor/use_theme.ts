@@ -1,6 +1,6 @@
 /** Colours for canvases, read once for all pictures and again when the scheme changes. */
 import { useSyncExternalStore } from "react";
-import { onThemeChange, readTheme, type Theme } from "../../draw/theme";
+import { onThemeChange, pageTheme, type Theme } from "../../draw/theme";
 
 let current: Theme | null = null;
 let stop: (() => void) | null = null;
@@ -9,7 +9,7 @@ const listeners = new Set<() => void>();
 function subscribe(changed: () => void): () => void {
   listeners.add(changed);
   stop ??= onThemeChange(() => {
-    current = readTheme();
+    current = pageTheme();
     for (const listener of listeners) listener();
   });
   return () => {
@@ -20,4 +20,4 @@ function subscribe(changed: () => void): () => void {
   };
 }
 
-export const useTheme = (): Theme => useSyncExternalStore(subscribe, () => (current ??= readTheme()));
+export const useTheme = (): Theme => useSyncExternalStore(subscribe, () => (current ??= pageTheme()));
