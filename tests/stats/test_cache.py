@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from endoscope.schema import folders
 from endoscope.stats import cache, compiled, warm
 from tests.house.tree import SRC
 
@@ -187,4 +188,4 @@ def test_where_caches_are(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
-    assert cache.folder() == folder
+    assert folders.user_cache() == folder

@@ -9,22 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import tempfile
 from pathlib import Path
 
+from endoscope.schema import folders
+
 _MAGIC = b"endoscope kernels 1"
-
-
-def folder() -> Path:
-    """Where the platform keeps caches of this user."""
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen) / "endoscope"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "endoscope"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "endoscope"
-    return Path.home() / ".cache" / "endoscope"
 
 
 def source_key(facts: tuple[str, ...]) -> str:
@@ -66,7 +56,7 @@ def write(key: str, symbol: str, code: bytes) -> Path:
 
 
 def _path(key: str) -> Path:
-    return folder() / f"kernels-{key}.bin"
+    return folders.user_cache() / f"kernels-{key}.bin"
 
 
 def _checksum(symbol: bytes, code: bytes) -> bytes:

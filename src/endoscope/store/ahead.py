@@ -9,10 +9,10 @@ does not fit its checksum is not reported here: the reader meets it again, and k
 
 from __future__ import annotations
 
-import mmap
 import threading
 import zlib
 from collections.abc import Iterable
+from io import FileIO
 from itertools import groupby
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from endoscope.store.chunks import Chunk
 from endoscope.store.contents import Contents
 from endoscope.store.files import Span
 from endoscope.store.journal import JournalReader
+from endoscope.store.remembered import Remembered
 
 _FIRST = ("steps", "keys", "metrics", "stats")  # what a look at a trial begins with
 
@@ -30,23 +31,37 @@ Verified = set["Chunk | tuple[str, Span]"]
 
 def check(folder: Path, chunks: Iterable[Chunk], verified: Verified) -> None:
     """Add the chunks that fit their checksums; `verified` may be in use meanwhile."""
+    remembered = Remembered(folder)
     for file, several in groupby(chunks, key=lambda chunk: chunk.file):
-        todo = [chunk for chunk in several if chunk.crc is not None and chunk not in verified]
-        if not todo or Path(file).is_absolute() or ".." in Path(file).parts:
+        if Path(file).is_absolute() or ".." in Path(file).parts:
+            continue
+        of_file = [chunk for chunk in several if chunk.crc is not None]
+        known, before = remembered.known(file), remembered.state(file)
+        verified.update(chunk for chunk in of_file if chunk.end <= known)
+        todo = [chunk for chunk in of_file if chunk not in verified]
+        if not todo:
             continue
         try:
-            with (folder / file).open("rb") as opened:
-                _check(opened.fileno(), todo, verified)
+            with (folder / file).open("rb", buffering=0) as opened:
+                _check(opened, todo, verified)
         except (OSError, ValueError):
             continue  # it has gone, or is empty
+        if verified.issuperset(of_file):
+            remembered.remember(file, before, of_file[-1].end)
+    remembered.save()
 
 
-def _check(descriptor: int, chunks: Iterable[Chunk], verified: Verified) -> None:
-    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
-        for chunk in chunks:
-            with data[chunk.start : chunk.end] as piece:
-                if len(piece) == chunk.end - chunk.start and zlib.crc32(piece) == chunk.crc:
-                    verified.add(chunk)
+def _check(opened: FileIO, chunks: Iterable[Chunk], verified: Verified) -> None:
+    """Read, not mapped: a page that is touched for the first time costs more than the copy of its bytes."""
+    buffer = bytearray()
+    for chunk in chunks:
+        size = chunk.end - chunk.start
+        if len(buffer) < size:
+            buffer = bytearray(size)
+        with memoryview(buffer) as whole, whole[:size] as piece:
+            opened.seek(chunk.start)
+            if opened.readinto(piece) == size and zlib.crc32(piece) == chunk.crc:
+                verified.add(chunk)
 
 
 class Ahead:
