@@ -112,3 +112,9 @@ def first_level(values: np.ndarray) -> float:
 def last_level(values: np.ndarray, share: float = 0.2) -> float:
     """Where it ends."""
     return float(np.median(values[-max(3, int(len(values) * share)) :]))
+
+
+def fall(values: np.ndarray, share: float = 0.2) -> float:
+    """From where it begins to where it ends, as a part of where it begins; 0 where that cannot be told."""
+    first = first_level(values) if len(values) else 0.0
+    return (first - last_level(values, share)) / abs(first) if first else 0.0

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import linecache
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +31,7 @@ from endoscope.capture.leaves import ATOMS, named_leaves
 from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.regions import version_of
-from endoscope.capture.source import INNER_FILES
+from endoscope.capture.source import user_position
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -234,10 +233,7 @@ class StepRecorder(Recorder):
             if self.inside_target and not kwargs and id(module) in self.calls.addresses:
                 slots = self._slots_of_plain(args)
                 if slots is not None:
-                    frame = sys._getframe(3)  # the frames before it are ours
-                    while INNER_FILES[frame.f_code.co_filename] and frame.f_back is not None:
-                        frame = frame.f_back
-                    return self.calls.begin(module, len(self.nodes), slots, False, (frame.f_code, frame.f_lasti))
+                    return self.calls.begin(module, len(self.nodes), slots, False, user_position(2))
             first = not self.inside_target and self.is_target(module)
             if first and self.ignores_evaluation and is_evaluation(module):
                 self.resting = True
@@ -289,10 +285,7 @@ class StepRecorder(Recorder):
             self.resting = False
         elif call >= 0 and not self.deaf:
             try:
-                entry = self.calls.entries[call]
-                self.calls.current = entry.parent
-                if entry.root:
-                    self.inside_target = False
+                super().leave(call)
             except Exception as error:
                 self.give_up("the end of a module call", error)
 

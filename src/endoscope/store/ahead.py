@@ -36,7 +36,8 @@ def check(folder: Path, chunks: Iterable[Chunk], verified: Verified) -> None:
         if Path(file).is_absolute() or ".." in Path(file).parts:
             continue
         of_file = [chunk for chunk in several if chunk.crc is not None]
-        known, before = remembered.known(file), remembered.state(file)
+        before = remembered.state(file)
+        known = remembered.known(file, before)
         verified.update(chunk for chunk in of_file if chunk.end <= known)
         todo = [chunk for chunk in of_file if chunk not in verified]
         if not todo:

@@ -36,10 +36,10 @@ class Remembered:
             found = json.loads(self._path.read_bytes()) if self._path is not None else {}
             self._files = {str(file): (list(state), int(end)) for file, (state, end) in found.items()}
 
-    def known(self, file: str) -> int:
-        """So many bytes from the beginning were right, and are still the same."""
+    def known(self, file: str, now: State) -> int:
+        """So many bytes from the beginning were right; none if the file is no longer in the state it was in."""
         state, end = self._files.get(file, ([], 0))
-        return end if end and state == self.state(file) else 0
+        return end if state == now else 0
 
     def state(self, file: str) -> State:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings.check import Check, Limits, Seen, Stage
-from endoscope.findings.curves import first_level, last_level
+from endoscope.findings.curves import fall
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, WARNING
 
@@ -50,9 +50,7 @@ def _gain(facts: Facts, pair: tuple[str, str]) -> float:
         return 0.0
     total = values["mean"][found[0].row] + values["mean"][found[1].row]
     total = total[np.argsort(facts.numbers, kind="stable")]
-    total = total[np.isfinite(total)]
-    first = first_level(total) if len(total) else 0.0
-    return (first - last_level(total)) / abs(first) if first else 0.0
+    return fall(total[np.isfinite(total)])
 
 
 CHECK = Check(

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings.check import Check, Limits, Seen, Stage
-from endoscope.findings.curves import first_level, last_level
+from endoscope.findings.curves import fall, first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
+
+_END = 0.3  # of a curve, that tells where it ends
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -21,8 +23,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return  # types of steps may work against each other, too: a maker and its judge
     for curve in curves:
         values = curve.finite.values
-        first, last = first_level(values), last_level(values, 0.3)
-        gain = (first - last) / abs(first)
+        first, last, gain = first_level(values), last_level(values, _END), fall(values, _END)
         yield Seen(
             severity=WARNING, title="the loss does not go down",
             detail=f"{curve.name} is {last:.4g} after {len(values)} steps and began at {first:.4g}: "
@@ -33,10 +34,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 
 def _stands(values: np.ndarray, limits: Limits) -> bool:
-    first, last = first_level(values), last_level(values, 0.3)
+    first, gain = first_level(values), fall(values, _END)
     if abs(first) < 1e-6:
         return False
-    gain = (first - last) / abs(first)
     best = (first - min(float(np.median(part)) for part in np.array_split(values, 5))) / abs(first)
     falls = _trend(values) < -limits["sigmas"]
     return gain < limits["gain"] and best < limits["gain"] and gain > -0.3 and not falls
