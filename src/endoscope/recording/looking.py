@@ -12,7 +12,7 @@ import torch
 from endoscope.analysis.anomalies import Look
 from endoscope.analysis.rules import Where, named
 from endoscope.recording.capture import Capture
-from endoscope.recording.measuring import Row, rows_of, updates_of
+from endoscope.recording.measuring import Row, rows_of
 from endoscope.recording.structure import Item, Structure
 from endoscope.schema.stats import SAMPLE, WHOLE
 from endoscope.stats import Measured, Request, measure
@@ -35,8 +35,7 @@ def look_at(
     if not items:
         return []
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        rows = updates_of(capture, items) if where.of == "update" else rows_of(capture, items)
-        rows = [row for row in rows if where.may_be(row.of)]
+        rows = [row for row in rows_of(capture, items) if where.may_be(row.of)]
         measured = measure([Request(row.tensor, row.batch_dim, samples, False, row.minus) for row in rows])
     refused = {number for number, _ in measured.gaps}
     return [_look(row, step, measured, number) for number, row in enumerate(rows) if number not in refused]

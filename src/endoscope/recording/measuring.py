@@ -71,8 +71,8 @@ def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Pack
             found.gap(capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
-            extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows)
-        rows, places = _shared([*found.rows, *updates_of(capture, items)])
+            extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows if row.minus is None)
+        rows, places = _shared(found.rows)
         measured_before, about, last = found.from_meter()
         requests = [*last, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in rows]]
         measured = joined([*measured_before, measure_and_keep(requests, raw, len(about) - len(last))])
@@ -159,6 +159,9 @@ class _Found:
             self.gap(item.node, "parameter", "it was overwritten by code that could not be heard")
         else:
             self.rows.append(Row(item, "parameter", parameters.value(position), None))
+        before = parameters.before.get(position)
+        if before is not None:  # the update is formed while both are read, now that the copy is in the cache
+            self.rows.append(Row(item, "update", parameters.named[position][1].detach(), None, before))
 
     def _add_gradients(self, item: Item, dim: int | None) -> None:
         gradients = self._capture.gradients
@@ -208,13 +211,6 @@ def _shared(rows: list[Row]) -> tuple[list[Row], list[tuple[Item, int]]]:
             needed.append(row)
         places.append((row.item, place))
     return needed, places
-
-
-def updates_of(capture: Capture, items: list[Item]) -> list[Row]:
-    """What optimizers added: parameters minus their copies, formed while they are read."""
-    before, named = capture.parameters.before, capture.parameters.named
-    moved = [(item, -1 - item.slot) for item in items if item.kind == "parameter" and -1 - item.slot in before]
-    return [Row(item, "update", named[at][1].detach(), None, before[at]) for item, at in moved]
 
 
 @lru_cache(8192)  # most are the same at every step

@@ -27,6 +27,7 @@ from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
 from endoscope.recording.endings import Endings
 from endoscope.recording.finishing import Finisher
+from endoscope.recording.heap import Heap
 from endoscope.recording.hearing import is_evaluation
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.modules import module_tree
@@ -81,6 +82,7 @@ class Run:
         self._selection = Selection(())
         self._spectra: Spectra | None = None
         self._scratch: dict[int, torch.Tensor] = {}
+        self._heap = Heap()
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
@@ -192,6 +194,7 @@ class Run:
         self._worker.put(self._writer.close)
         self._worker.stop()
         self._finisher.let_go()
+        self._heap.let_go()
         atexit.unregister(self._at_exit)
 
     def __enter__(self) -> Run:
@@ -236,6 +239,7 @@ class Run:
         if not self._has_room(step):
             self._schedule.could_not_capture()
             return
+        self._heap.keep()
         capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.failed)
         capture.gradients.hold_all = self._gradients_are_used_up
         capture.wants_spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
