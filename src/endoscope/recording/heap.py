@@ -2,9 +2,9 @@
 
     values are held ─► let go all at once ─► malloc hands the memory to the system ─► page by page back in the next step
 
-Getting a page back costs a microsecond or more, which for a transformer was one twentieth of the training step. So while a run
-records, glibc is asked to keep what is freed, as it does with what a plain step frees bit by bit. When no run records
-any more, it gives memory back as it does in every process that has once freed a large tensor.
+Getting a page back costs a microsecond or more: for a transformer one twentieth of the training step. So while
+a run records, glibc is asked to keep what is freed, as it does with what a plain step frees bit by bit. When no run
+records any more, it gives memory back as it does in every process that has once freed a large tensor.
 
 Nothing is asked for where the user has said how malloc should behave, and where malloc is not that of glibc.
 """
