@@ -18,9 +18,9 @@ CHUNK = at.PIECE // 8  # columns that are added up on their own
 ROWS = 8
 ZERO = np.float32(0.0)
 EIGHTH = np.float32(0.125)
-# As bits, which compare like the magnitudes themselves. Within these bounds squares are precise in float32.
-TOO_LARGE = np.int32(0x56000000)  # 2**45
-TOO_SMALL = np.int32(0x27800000)  # 2**-48
+# Of the magnitudes of a column, added up: within these bounds squares are precise in float32.
+TOO_LARGE = np.float32(2.0**45)
+TOO_SMALL = np.float32(2.0**-48)
 
 
 @kernel("Tuple((f4, f4, f4, f4, f4, i4, i8))(i8, i8, i8, i8, i8, f4)")
@@ -34,20 +34,25 @@ def _chunk(
     eighths, shifts = eight.all_equal(EIGHTH), eight.all_equal(shift)
     s8, q8, r8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
     low, high = eight.all_equal(np.float32(np.inf)), eight.all_equal(np.float32(-np.inf))
+    too_large, too_small, nothing = eight.all_equal(TOO_LARGE), eight.all_equal(TOO_SMALL), eight.all_equal(ZERO)
     zeros, stopped = eight.no_counts(np.int32(0)), end
     for i in range(first, end, eight.LANES):
         a, b = eight.load(rows, i), eight.load(rows + row, i)
         c, d = eight.load(rows + 2 * row, i), eight.load(rows + 3 * row, i)
         e, f = eight.load(rows + 4 * row, i), eight.load(rows + 5 * row, i)
         g, h = eight.load(rows + 6 * row, i), eight.load(rows + 7 * row, i)
-        ma, mb, mc, md = eight.magnitude(a), eight.magnitude(b), eight.magnitude(c), eight.magnitude(d)
-        me, mf, mg, mh = eight.magnitude(e), eight.magnitude(f), eight.magnitude(g), eight.magnitude(h)
-        peak = eight.higher(
-            eight.higher(eight.higher(eight.bits(ma), eight.bits(mb)), eight.higher(eight.bits(mc), eight.bits(md))),
-            eight.higher(eight.higher(eight.bits(me), eight.bits(mf)), eight.higher(eight.bits(mg), eight.bits(mh))),
+        magnitudes = eight.add(
+            eight.add(
+                eight.add(eight.magnitude(a), eight.magnitude(b)), eight.add(eight.magnitude(c), eight.magnitude(d))
+            ),
+            eight.add(
+                eight.add(eight.magnitude(e), eight.magnitude(f)), eight.add(eight.magnitude(g), eight.magnitude(h))
+            ),
         )
-        top = eight.highest_bits(peak)
-        if top >= TOO_LARGE or (top < TOO_SMALL and top > 0):
+        if eight.any_not_below(magnitudes, too_large):  # also NaN
+            stopped = i
+            break
+        if not eight.any_not_below(magnitudes, too_small) and eight.any_above(magnitudes, nothing):
             stopped = i
             break
         total8 = eight.add(eight.add(eight.add(a, b), eight.add(c, d)), eight.add(eight.add(e, f), eight.add(g, h)))
@@ -56,25 +61,18 @@ def _chunk(
         around = eight.add_square(eight.add_square(around, eight.subtract(c, mean)), eight.subtract(d, mean))
         other = eight.add_square(eight.square(eight.subtract(e, mean)), eight.subtract(f, mean))
         other = eight.add_square(eight.add_square(other, eight.subtract(g, mean)), eight.subtract(h, mean))
-        around = eight.add(around, other)
-        m8 = eight.add(
-            m8,
-            eight.add(eight.add(eight.add(ma, mb), eight.add(mc, md)), eight.add(eight.add(me, mf), eight.add(mg, mh))),
+        around = eight.join(around, other)
+        m8 = eight.add(m8, magnitudes)
+        lowest = eight.smaller(
+            eight.smaller(eight.smaller(a, b), eight.smaller(c, d)),
+            eight.smaller(eight.smaller(e, f), eight.smaller(g, h)),
         )
-        low = eight.smaller(
-            low,
-            eight.smaller(
-                eight.smaller(eight.smaller(a, b), eight.smaller(c, d)),
-                eight.smaller(eight.smaller(e, f), eight.smaller(g, h)),
-            ),
+        highest = eight.larger(
+            eight.larger(eight.larger(a, b), eight.larger(c, d)),
+            eight.larger(eight.larger(e, f), eight.larger(g, h)),
         )
-        high = eight.larger(
-            high,
-            eight.larger(
-                eight.larger(eight.larger(a, b), eight.larger(c, d)),
-                eight.larger(eight.larger(e, f), eight.larger(g, h)),
-            ),
-        )
+        low, high = eight.smaller(low, lowest), eight.larger(high, highest)
+        peak = eight.higher(eight.bits(eight.magnitude(lowest)), eight.bits(eight.magnitude(highest)))
         zeros = eight.count_zeros(eight.count_zeros(eight.count_zeros(eight.count_zeros(zeros, a), b), c), d)
         zeros = eight.count_zeros(eight.count_zeros(eight.count_zeros(eight.count_zeros(zeros, e), f), g), h)
         shifted = eight.subtract(mean, shifts)

@@ -87,6 +87,19 @@ def _is_zero(builder: Any, values: Any) -> Any:
     return builder.fcmp_ordered("==", values, _constant(_FLOATS, 0.0))
 
 
+def _any(builder: Any, lanes: Any) -> Any:
+    return builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
+
+
+def _any_not_below(builder: Any, values: Any, limits: Any) -> Any:
+    """A NaN is not below anything."""
+    return _any(builder, builder.fcmp_unordered(">=", values, limits))
+
+
+def _any_above(builder: Any, values: Any, limits: Any) -> Any:
+    return _any(builder, builder.fcmp_ordered(">", values, limits))
+
+
 def _count_zeros(builder: Any, counts: Any, values: Any) -> Any:
     return builder.sub(counts, builder.sext(_is_zero(builder, values), _INTS))
 
@@ -192,6 +205,7 @@ all_equal = primitive(Floats, (types.float32,), _spread(_FLOATS))
 no_counts = primitive(Ints, (types.int32,), _spread(_INTS))
 load = primitive(Floats, (ADDRESS, INDEX), _load)
 add = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fadd(x, y, flags=_MAY_REORDER))
+join = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fadd(x, y))  # two chains that are to stay two
 subtract = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fsub(x, y))
 add_square = primitive(Floats, (Floats, Floats), lambda b, total, x: _call(b, "llvm.fma", [x, x, total]))
 magnitude = primitive(Floats, (Floats,), lambda b, x: _call(b, "llvm.fabs", [x]))
@@ -210,6 +224,7 @@ multiply = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fmul(x, y))
 square = primitive(Floats, (Floats,), lambda b, x: b.fmul(x, x))
 bits = primitive(Ints, (Floats,), lambda b, x: b.bitcast(x, _INTS))
 higher = primitive(Ints, (Ints, Ints), lambda b, x, y: _call(b, "llvm.smax", [x, y]))
-highest_bits = primitive(types.int32, (Ints,), _reduce("smax", INT32, ()))
+any_not_below = primitive(types.boolean, (Floats, Floats), _any_not_below)
+any_above = primitive(types.boolean, (Floats, Floats), _any_above)
 add_to_units = primitive(types.int32, (ADDRESS, ADDRESS, ADDRESS, INDEX, Floats, Floats, Ints), _add_to_units)
 add_eight_rows = primitive(types.int32, (ADDRESS, INDEX, ADDRESS, ADDRESS, ADDRESS, INDEX), _add_eight_rows)
