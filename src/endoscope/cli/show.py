@@ -1,6 +1,7 @@
 """`endoscope show`: the page."""
 
 import argparse
+import gc
 import os
 import sys
 
@@ -18,6 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl+C."""
+    gc.disable()  # while modules are imported and a recording is opened, nothing becomes garbage
     from endoscope.server import launch
 
     if not options.views:
@@ -36,5 +38,7 @@ def run(options: argparse.Namespace) -> int:
         viewer = launch.start(options.path, **asked, announce=announce)
     except KeyboardInterrupt:  # the address stands there already, and somebody has thought better of it
         return 0
+    gc.freeze()  # what is there now stays: no collection looks through it again
+    gc.enable()
     viewer.wait()
     return 0
