@@ -173,7 +173,7 @@ def _line(case: TrainingCase, way: str, timing: step_clock.Timing) -> Line:
 def _added_micros(case: TrainingCase, folder: Path, effort: measure.Effort) -> float:
     """What watching adds to a step that is not recorded. It touches no tensor, so a network of the same modules, but
     with hardly any numbers, shows it without the noise of the arithmetic."""
-    tiny = replace(case, build=case.build_tiny, make_batch=case.make_tiny_batch)
+    tiny = case.tiny()
     with opened({"tiny": lambda case, folder: NotRecorded(case, folder, "tiny")}, tiny, folder) as recorded:
         sides = {"plain": step_clock.Trained(tiny.make().step), "watched": recorded["tiny"].side()}
         cpu = step_clock.compare(sides, 5, effort).cpu

@@ -74,7 +74,7 @@ def write(folder: str) -> dict[str, Any]:
 
     torch.manual_seed(0)
     model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(LAYERS)])
-    training = Training(model, torch.randn(8, 8), torch.randint(0, 8, (8,)))
+    training = Training(model, torch.randn(8, 8), torch.randint(0, 8, (8,)), batch=8)
     run = _watched(training, folder, 0)
     start = _clocks()
     for _ in range(LONG_STEPS):

@@ -5,13 +5,15 @@ Only plain torch is imported here, so that the same file runs unchanged in a pee
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+BATCHES = 64  # of the data: too many samples with random targets to be learned by heart in a benchmark
 TOKENS = 64
 VOCABULARY = 256  # bytes
 
@@ -73,13 +75,17 @@ class Transformer(nn.Module):
 
 
 class Training:
-    """A model, its optimizer and one batch that is learned again and again."""
+    """A model, its optimizer and data with a batch for every step.
 
-    def __init__(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
+    One batch that is learned again and again is known by heart after thirty steps: the loss is zero, gradients fade to
+    subnormal numbers, and what is timed then is no training.
+    """
+
+    def __init__(self, model: nn.Module, inputs: Tensor, targets: Tensor, batch: int) -> None:
         self.model = model
         self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        self.inputs = inputs
-        self.targets = targets
+        self._batches = itertools.cycle(list(zip(inputs.split(batch), targets.split(batch), strict=True)))
+        self.inputs, self.targets = next(self._batches)
 
     def loss(self) -> Tensor:
         logits: Tensor = self.model(self.inputs)
@@ -88,6 +94,7 @@ class Training:
     def update(self) -> None:
         self.optimizer.step()
         self.optimizer.zero_grad()
+        self.inputs, self.targets = next(self._batches)
 
     def step(self) -> None:
         self.loss().backward()
@@ -100,24 +107,28 @@ class TrainingCase:
 
     name: str
     build: Callable[[], nn.Module]
-    make_batch: Callable[[], tuple[Tensor, Tensor]]
+    make_data: Callable[[int], tuple[Tensor, Tensor]]
     build_tiny: Callable[[], nn.Module]  # the same modules with hardly any numbers in them
-    make_tiny_batch: Callable[[], tuple[Tensor, Tensor]]
+    make_tiny_data: Callable[[int], tuple[Tensor, Tensor]]
     batch: int
     steps: int  # in a sample of recorded steps: enough for the writer's work to meet the next steps
 
     def make(self) -> Training:
-        """Model, optimizer and batch, the same numbers on every call."""
+        """Model, optimizer and data, the same numbers on every call."""
         torch.manual_seed(0)
-        return Training(self.build(), *self.make_batch())
+        return Training(self.build(), *self.make_data(BATCHES * self.batch), self.batch)
+
+    def tiny(self) -> TrainingCase:
+        """The same with hardly any numbers."""
+        return replace(self, build=self.build_tiny, make_data=self.make_tiny_data, batch=1)
 
 
-def _features(batch: int, width: int) -> tuple[Tensor, Tensor]:
-    return torch.randn(batch, width), torch.randint(0, 10, (batch,))
+def _features(samples: int, width: int) -> tuple[Tensor, Tensor]:
+    return torch.randn(samples, width), torch.randint(0, 10, (samples,))
 
 
-def _texts(batch: int, tokens: int) -> tuple[Tensor, Tensor]:
-    texts = torch.randint(0, VOCABULARY, (batch, tokens + 1))
+def _texts(samples: int, tokens: int) -> tuple[Tensor, Tensor]:
+    texts = torch.randint(0, VOCABULARY, (samples, tokens + 1))
     return texts[:, :-1], texts[:, 1:]
 
 
@@ -125,18 +136,18 @@ CASES = (
     TrainingCase(
         "MLP",
         Classifier,
-        lambda: _features(128, 512),
+        lambda samples: _features(samples, 512),
         lambda: Classifier(width=8),
-        lambda: _features(1, 8),
+        lambda samples: _features(samples, 8),
         batch=128,
         steps=10,
     ),
     TrainingCase(
         "transformer",
         Transformer,
-        lambda: _texts(16, TOKENS),
+        lambda samples: _texts(samples, TOKENS),
         lambda: Transformer(width=8, tokens=2),
-        lambda: _texts(1, 2),
+        lambda samples: _texts(samples, 2),
         batch=16,
         steps=3,
     ),
