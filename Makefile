@@ -40,7 +40,7 @@ page: $(INSTALLED)
 	$(PAGE) build
 
 # pip does this for whoever installs the package. Here the sources are used in place, and where PYTHONDONTWRITEBYTECODE is
-# set every start would translate them anew, which takes as long as everything else that a start does.
+# set every start would translate them anew, which takes longer than importing them.
 bytecode: $(INSTALLED)
 	@$(BIN)/python -m compileall -q src/endoscope
 

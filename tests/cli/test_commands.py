@@ -1,8 +1,10 @@
 """The command line: what is said before any command runs."""
 
+import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +72,8 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
         said = process.stderr.read()
     assert "Traceback" not in said and "Broken" not in said
     assert process.returncode in (0, 141)
+
+
+def test_what_cannot_be_shown_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
+    assert main(["show", str(tmp_path / "nothing"), "--port", "0"]) != 0
+    assert gc.isenabled()

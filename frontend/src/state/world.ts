@@ -1,4 +1,5 @@
 /** What is known about trials, put together for relaxing choices. */
+import { placesOf } from "../api/named";
 import type { Tensors, Trial } from "../api/types";
 import type { TensorColumns, World } from "./relax";
 
@@ -43,15 +44,9 @@ const indexes = new WeakMap<TensorColumns, Index>();
 export function indexOf(columns: TensorColumns): Index {
   let found = indexes.get(columns);
   if (!found) {
-    const ofNode = new Map<string, number[]>();
-    columns.node.forEach((node, tensor) => {
-      const list = ofNode.get(node);
-      if (list) list.push(tensor);
-      else ofNode.set(node, [tensor]);
-    });
     const manyRoles = columns.role.some((word) => word !== "");
     const manyPasses = columns.pass.some((number) => number > 1);
-    found = { ofNode, ofs: [...new Set(columns.of)], manyRoles, manyPasses };
+    found = { ofNode: placesOf(columns.node), ofs: [...new Set(columns.of)], manyRoles, manyPasses };
     indexes.set(columns, found);
   }
   return found;

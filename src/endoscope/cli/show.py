@@ -3,7 +3,6 @@
 import argparse
 import gc
 import os
-import sys
 
 SUMMARY = "show recordings as a page in the browser"
 
@@ -19,26 +18,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl+C."""
-    gc.disable()  # while modules are imported and a recording is opened, nothing becomes garbage
     from endoscope.server import launch
 
     if not options.views:
         # Nothing of ours computes with large matrices: numpy would start a thread per core in vain, and take its time.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # A page asks for several things at once. With Python's own 5 ms a thread that answers could keep the others waiting
-    # for longer than all of them take together.
-    sys.setswitchinterval(0.0005)
 
     def announce(address: str) -> None:
         print(f"Endoscope shows {options.path} at  {address}", flush=True)
         print("Press Ctrl+C to stop.", flush=True)
 
     asked = {"port": options.port, "host": options.host, "views": options.views, "browser": options.open}
+    gc.disable()  # while modules are imported and a recording is opened, nothing becomes garbage
     try:
         viewer = launch.start(options.path, **asked, announce=announce)
     except KeyboardInterrupt:  # the address stands there already, and somebody has thought better of it
         return 0
+    finally:
+        gc.enable()
     gc.freeze()  # what is there now stays: no collection looks through it again
-    gc.enable()
     viewer.wait()
     return 0

@@ -49,10 +49,8 @@ def _chunk(
                 eight.add(eight.magnitude(e), eight.magnitude(f)), eight.add(eight.magnitude(g), eight.magnitude(h))
             ),
         )
-        if eight.any_not_below(magnitudes, too_large):  # also NaN
-            stopped = i
-            break
-        if not eight.any_not_below(magnitudes, too_small) and eight.any_above(magnitudes, nothing):
+        is_tiny = not eight.any_not_below(magnitudes, too_small) and eight.any_above(magnitudes, nothing)
+        if is_tiny or eight.any_not_below(magnitudes, too_large):  # or NaN, which is not below anything
             stopped = i
             break
         total8 = eight.add(eight.add(eight.add(a, b), eight.add(c, d)), eight.add(eight.add(e, f), eight.add(g, h)))
