@@ -305,14 +305,7 @@ def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(self, script):
             return hear_opaque(recorders[-1], original, self, args, kwargs)
         if len(recorders) == 1:  # the usual case, without lists
-            recorder = recorders[0]
-            call = recorder.begin_module(self, args, kwargs)
-            try:
-                out = original(self, *args, **kwargs)
-                recorder.end_module(call, out)
-                return out
-            finally:
-                recorder.leave(call)
+            return recorders[0].call_module(original, self, args, kwargs)
         entered = [r.begin_module(self, args, kwargs) for r in recorders]
         try:
             out = original(self, *args, **kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.structure import size_of
@@ -25,6 +26,11 @@ class Batches:
         """Samples in the first call of a model; 0 if there was none."""
         self._look()
         return self._first
+
+    def sizes(self) -> tuple[Any, ...]:
+        """Everything that `dim_of` goes by, to be compared with that of other steps."""
+        self._look()
+        return (self._dim, self._first, tuple(self._sizes.items()))
 
     def dim_of(self, shape: Sequence[int], said: int | None, call: int) -> int | None:
         """The dimension along which the samples lie, if there is one; `said` is what the user says, -1 for none."""

@@ -19,7 +19,7 @@ from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import Held, Listener, StepRecorder
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.losses import LossGradients
-from endoscope.recording.meter import Meter
+from endoscope.recording.meter import Meter, Portions
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.selection import Selection
 from endoscope.recording.sources import first_calls
@@ -114,8 +114,9 @@ class Capture:
         self.gradients = LossGradients(failed=failed)
         self.selection = selection
         self.recorder = StepRecorder(
-            names(watches), inventory.calls, inventory.sources, self.gradients, selection.may_match_type, failed
-        )
+            names(watches), inventory.calls, inventory.sources, inventory.known_calls, self.gradients,
+            selection.may_match_type, failed,
+        )  # fmt: skip
         self.batches = Batches(watches, self.recorder)
         self.meter: Meter | None = None
         self.listener = Listener(self.recorder)
@@ -134,9 +135,9 @@ class Capture:
         self.recorder.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
-    def measure_early(self, raw: RawCollector) -> None:
+    def measure_early(self, raw: RawCollector, known: Portions) -> None:
         """The step will be recorded and its samples are chosen: values need not be held until it ends."""
-        self.meter = self.recorder.holder.meter = Meter(self.recorder, self.batches, raw)
+        self.meter = self.recorder.holder.meter = Meter(self.recorder, self.batches, raw, known)
 
     def end(self) -> None:
         self.listener.close()

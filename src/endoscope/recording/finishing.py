@@ -14,6 +14,7 @@ from endoscope.recording.arena import Arena, Arenas
 from endoscope.recording.capture import Capture
 from endoscope.recording.incidents import Incidents
 from endoscope.recording.measuring import Package, batch_size, measure_step
+from endoscope.recording.meter import Portions
 from endoscope.recording.raw import Keep, RawCollector
 from endoscope.recording.sampling import choose
 from endoscope.recording.shield import Shield
@@ -41,6 +42,7 @@ class Finisher:
         self._incidents = Incidents()
         self._last_keys: list[Key] = []
         self._last_numbers: list[int] = []
+        self.portions: Portions = {}  # how the rows of earlier steps were arranged
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
         self.seconds = 0.0
@@ -49,7 +51,7 @@ class Finisher:
         samples = self._samples(step, capture, decision)
         structure = self.structure(step, capture)
         raw = self.raw_collector(samples) if capture.meter is None else capture.meter.raw
-        package = measure_step(capture, structure.items, raw)
+        package = measure_step(capture, structure, raw)
         with self._shield("the search for what made NaN or infinity"):
             package.extra |= self._incidents.look(capture, structure.items, package, step.number)
         self._raw_bytes += package.raw_bytes
@@ -121,7 +123,7 @@ class Finisher:
             places = {(n["node"], n["role"], n["pass"]): i for i, n in enumerate((record.graph or {})["nodes"])}
             for key in sorted(package.keys, key=lambda key: places.get((key.node, key.role, key.pass_), 0)):
                 writer.key_id(key)
-        if package.keys != self._last_keys:  # most are the very same objects as in the step before
+        if package.keys is not self._last_keys and package.keys != self._last_keys:  # most are the very same objects as in the step before
             self._last_keys, self._last_numbers = package.keys, [writer.key_id(key) for key in package.keys]
         keys = self._last_numbers
         record.keys = np.array(keys, dtype=np.int32)

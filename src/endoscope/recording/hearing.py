@@ -14,7 +14,9 @@ from __future__ import annotations
 import contextlib
 import linecache
 import re
+import weakref
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from time import perf_counter_ns
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +26,7 @@ from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_m
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from endoscope.capture.boundary import add_outputs, bound_names
-from endoscope.capture.calls import Calls
+from endoscope.capture.calls import Call, Calls
 from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import ATOMS, named_leaves
@@ -32,6 +34,7 @@ from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.regions import version_of
 from endoscope.capture.source import user_position
+from endoscope.recording.known_calls import SETTINGS, Known, learned
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -108,9 +111,11 @@ class Holder:
         if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
             self.refused.append(Held(node, role, kind, -1, call))
             return -1
-        read = recorder.read(tensor)
-        if isinstance(read, int) and read >= 0:
-            slot = read
+        slot = recorder.ids.get(id(tensor), -1)
+        if slot < 0 or recorder.objects[slot]() is not tensor or id(tensor) in recorder.aliasing.readers:
+            read = recorder.read(tensor)
+            slot = read if isinstance(read, int) else -1
+        if slot >= 0:
             if slot not in recorder.kept:
                 recorder.kept[slot] = tensor
                 recorder.kept_versions[slot] = version_of(tensor)
@@ -148,6 +153,7 @@ class StepRecorder(Recorder):
         models: Iterable[tuple[str, torch.nn.Module]],
         names: Calls,
         sources: Sources,
+        known_calls: dict[int, Known],
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
@@ -165,6 +171,7 @@ class StepRecorder(Recorder):
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
         self.known_before = len(sources.nodes)
+        self.known_calls = known_calls  # by the id of the module
         sources.put_into(self)
         for name, module in models:
             self.roots[id(module)] = name
@@ -208,10 +215,11 @@ class StepRecorder(Recorder):
     def held_value(self, slot: int) -> Tensor | None:
         """What is held, if it still is what it was."""
         tensor = self.kept.get(slot)
+        return None if tensor is None or not self.is_unchanged(slot, tensor) else tensor.detach()
+
+    def is_unchanged(self, slot: int, tensor: Tensor) -> bool:
         version = self.kept_versions.get(slot, -1)
-        if tensor is None or (version >= 0 and not self.aliasing.explains(tensor, version)):
-            return None
-        return tensor.detach()
+        return version < 0 or self.aliasing.explains(tensor, version)
 
     def loss_name(self, loss: Tensor) -> str:
         """What the gradients of a loss are called; the loss itself is held under that name."""
@@ -226,14 +234,82 @@ class StepRecorder(Recorder):
 
     # ---- never into training ---------------------------------------------------------------------
 
+    def call_module(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        """Inside of a model, where tensors are handed from module to module, there is less to ask."""
+        if kwargs or not self.inside_target or (slots := self._slots_of_plain(module, args)) is None:
+            return super().call_module(original, module, args, kwargs)
+        calls = self.calls
+        outer, call = calls.current, len(calls.entries)
+        entry = Call(module, outer, len(self.nodes), slots, False, user_position(2))
+        calls.entries.append(entry)
+        calls.current = call
+        try:
+            known = self.known_calls.get(id(module))
+            if known is not None and self._is_plain(args, slots) and known.holds_for(module):
+                return self._call_known(known, original, call, args[0])
+            out = original(module, *args)
+            self._returned(call, out)
+            if known is None and module.__class__ in SETTINGS and not self.deaf:
+                known = learned(entry, self.nodes, self.known_before, self.ids.get(id(out)))
+                if known is not None:
+                    self.known_calls[id(module)] = known
+            return out
+        finally:
+            calls.current = outer
+
+    def _is_plain(self, args: Any, slots: list[int]) -> bool:
+        """Whether a module is given one tensor and nothing else, which is what it was when it was made."""
+        if len(args) != 1 or len(slots) != 1 or not self.holder.idle:
+            return False
+        return self.objects[slots[0]]() is args[0] and id(args[0]) not in self.aliasing.readers
+
+    def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
+        """Nothing is heard inside of the call; its only operation is written down here."""
+        with _unheard():
+            started = perf_counter_ns()
+            out = original(known.module, given)
+            ended = perf_counter_ns()
+            if self.keeper is not None:  # the step may have ended inside of this call
+                try:
+                    entry, slot = self.calls.entries[call], len(self.objects)
+                    node = known.node(call, entry, slot, out, started, ended)
+                    self.ids[id(out)] = slot
+                    self.aliasing.readers.pop(id(out), None)
+                    self.slot_node.append(len(self.nodes))
+                    self.objects.append(weakref.ref(out))
+                    self.nodes.append(node)
+                    self.holder.module_ended(call, out)
+                except Exception as error:
+                    self.give_up("the result of a module", error)
+        return out
+
+    def _slots_of_plain(self, module: torch.nn.Module, args: Any) -> list[int] | None:
+        """Those of the tensors that are handed to a module; None if more has to be asked about it or about them."""
+        if self.deaf or self.resting or id(module) not in self.calls.addresses:
+            return None
+        ids, slots = self.ids, []
+        for value in args:
+            kind = value.__class__
+            if kind is Tensor:
+                if id(value) in ids:
+                    slots.append(ids[id(value)])
+            elif kind not in ATOMS:
+                return None
+        return slots
+
+    def _returned(self, call: int, out: Any) -> None:
+        """What a module returned is held."""
+        if self.keeper is not None and not self.deaf:  # the step may have ended inside of this call
+            try:
+                with _unheard():  # or we would hear ourselves looking at the result
+                    self.holder.module_ended(call, out)
+            except Exception as error:
+                self.give_up("the result of a module", error)
+
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
         if self.deaf or self.resting:
             return _UNHEARD
         try:
-            if self.inside_target and not kwargs and id(module) in self.calls.addresses:
-                slots = self._slots_of_plain(args)
-                if slots is not None:
-                    return self.calls.begin(module, len(self.nodes), slots, False, user_position(2))
             first = not self.inside_target and self.is_target(module)
             if first and self.ignores_evaluation and is_evaluation(module):
                 self.resting = True
@@ -247,18 +323,6 @@ class StepRecorder(Recorder):
             self.give_up("a module call", error)
             return _UNHEARD
 
-    def _slots_of_plain(self, args: Any) -> list[int] | None:
-        """Those of the tensors that are handed to a module; None if they would have to be searched for."""
-        ids, slots = self.ids, []
-        for value in args:
-            kind = value.__class__
-            if kind is Tensor:
-                if id(value) in ids:
-                    slots.append(ids[id(value)])
-            elif kind not in ATOMS:
-                return None
-        return slots
-
     def hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any, call: int) -> None:
         """Whatever is handed to a model, also if it was computed in this step."""
         with torch._C.DisableTorchFunction():
@@ -268,17 +332,17 @@ class StepRecorder(Recorder):
                         self.holder.hold("", role_of(path), "input", leaf, call)
 
     def end_module(self, call: int, out: Any) -> None:
-        if call >= 0 and not self.deaf:
+        if call < 0:
+            return
+        self._returned(call, out)
+        if self.calls.entries[call].root and not self.deaf:
             try:
-                with _unheard():  # or we would hear ourselves looking at the result
-                    if self.keeper is not None:  # the step may have ended inside of this call
-                        self.holder.module_ended(call, out)
-                    if self.calls.entries[call].root:
-                        self.calls.leave(call)
-                        self.inside_target = False
-                        add_outputs(self, out)
+                with _unheard():
+                    self.calls.leave(call)
+                    self.inside_target = False
+                    add_outputs(self, out)
             except Exception as error:
-                self.give_up("the result of a module", error)
+                self.give_up("the result of a model", error)
 
     def leave(self, call: int) -> None:
         if call == _RESTING:

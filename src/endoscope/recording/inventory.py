@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.calls import Calls
+from endoscope.recording.known_calls import Known
 from endoscope.recording.sources import Sources
 from endoscope.recording.watch import Watch
 
@@ -28,12 +29,14 @@ class Inventory:
         self.sources = Sources.of(self.calls)
         self.parameters: list[tuple[str, Tensor]] = []
         self.buffers: list[tuple[str, Tensor]] = []
+        self.known_calls: dict[int, Known] = {}  # by the id of the module
 
     def clear(self) -> None:
         """Let go of the models."""
         self.calls = Calls()
         self.sources = Sources.of(self.calls)
         self.parameters, self.buffers, self._modules, self._seen = [], [], [], []
+        self.known_calls = {}
 
     def refresh(self) -> None:
         seen = _contents(self._modules)
@@ -44,6 +47,7 @@ class Inventory:
 
     def _take(self) -> None:
         self.calls = Calls()
+        self.known_calls = {}
         parameters: dict[int, tuple[str, Tensor]] = {}
         buffers: dict[int, tuple[str, Tensor]] = {}
         for watch in self._watches:

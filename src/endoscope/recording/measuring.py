@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -16,12 +16,14 @@ import torch
 from torch import Tensor
 
 from endoscope.recording.capture import Capture
-from endoscope.recording.meter import SHARED_FROM, About, measure_and_keep
+from endoscope.recording.meter import SHARED_FROM, Rows, measure_and_keep
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
-from endoscope.recording.structure import Item, size_of
+from endoscope.recording.structure import Item, Script, Structure, size_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
 from endoscope.stats import Measured, Request, chosen, joined
+
+MOST_SCRIPTS = 64  # of one structure
 
 
 class Row(NamedTuple):
@@ -60,32 +62,22 @@ class Package:
         return self.raw_bytes + 512 * len(self.keys)
 
 
-def measure_step(capture: Capture, items: list[Item], raw: RawCollector) -> Package:
+def measure_step(capture: Capture, structure: Structure, raw: RawCollector) -> Package:
     """Runs on the training thread, so that nothing is held any longer; autograd and our own ear are off."""
+    items = structure.items
     with torch.no_grad(), torch._C.DisableTorchFunction():
         found = _Found(capture)
-        for item in items:
-            found.add(item)
-        for slot in capture.gradients.lost:
-            reason = "the gradient was overwritten by code that could not be heard"
-            found.gap(capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
+        script = found.found_again(structure) or found.looked_for(structure)
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
             extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows if row.minus is None)
-        rows, places = _shared(found.rows)
-        measured_before, about, last = found.from_meter()
-        requests = [*last, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in rows]]
-        measured = joined([*measured_before, measure_and_keep(requests, raw, len(about) - len(last))])
-        keys = [_key(early.item, early.of, *about[early.row], early.batch_dim) for early in found.early]
-        for item, place in places:
-            row = rows[place]
-            keys.append(_key(item, row.of, size_of(row.tensor), row.tensor.dtype, row.batch_dim))
-        order = [*[early.row for early in found.early], *[len(about) + place for _, place in places]]
-        if sorted(order) == list(range(len(about) + len(rows))):  # one name for each row
-            keys = [key for _, key in sorted(zip(order, keys, strict=True), key=itemgetter(0))]
-        else:
-            raw.move(order)
-            measured = chosen(measured, order)
+        parts, rows_before, last = found.from_meter()
+        requests = [*last, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in found.rows]]
+        measured = joined([*parts, measure_and_keep(requests, raw, rows_before - len(last))])
+        if script.order is not None:
+            raw.move(script.order)
+            measured = chosen(measured, script.order)
+        keys = script.keys
         left_out = capture.not_held()
         left_out += [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
@@ -127,59 +119,127 @@ class _Found:
         self.early: list[Early] = []
         self.gaps: list[GapRecord] = []
 
+    @cached_property
+    def _measured(self) -> Rows:
+        return {} if self._meter is None else self._meter.rows()
+
     def gap(self, node: str, of: str, reason: str) -> None:
         self.gaps.append(GapRecord(node, of, reason))
+
+    # ---- a step that is built like an earlier one ------------------------------------------------
+
+    def found_again(self, structure: Structure) -> Script | None:
+        """The rows of an earlier step, with the tensors of this one; None if they differ."""
+        script = structure.scripts.get(self._signature())
+        if script is None:
+            return None
+        rows = []
+        for item, of, batch_dim, about in script.rows:
+            tensor = self._tensor(item, of)
+            if tensor is None or (size_of(tensor), tensor.dtype) != about:
+                return None
+            minus = self._capture.parameters.before[-1 - item.slot] if of == "update" else None
+            rows.append(Row(item, of, tensor, batch_dim, minus))
+        self.rows = rows
+        return script
+
+    def _signature(self) -> Any:
+        """What decides which rows there are, besides the structure of the step; None if there may be gaps."""
+        capture, gradients = self._capture, self._capture.gradients
+        portions = () if self._meter is None else tuple(self._meter.portions)
+        if gradients.lost or len(gradients.losses) > 1 or (self._meter is not None and self._meter.came_again):
+            return None
+        held = tuple(capture.recorder.kept)
+        return portions, capture.batches.sizes(), tuple(gradients.found), tuple(capture.parameters.before), held
+
+    def looked_for(self, structure: Structure) -> Script:
+        """All rows of all items, and how they are written; kept for steps that are built like this one."""
+        for item in structure.items:
+            self.add(item)
+        for slot in self._capture.gradients.lost:
+            reason = "the gradient was overwritten by code that could not be heard"
+            self.gap(self._capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
+        self.rows, places = _shared(self.rows)
+        measured = [] if self._meter is None else self._meter.about()
+        about = [(size_of(row.tensor), row.tensor.dtype) for row in self.rows]
+        keys = [_key(early.item, early.of, *measured[early.row], early.batch_dim) for early in self.early]
+        for item, place in places:
+            row = self.rows[place]
+            keys.append(_key(item, row.of, *about[place], row.batch_dim))
+        order: list[int] | None = [early.row for early in self.early] + [len(measured) + place for _, place in places]
+        if sorted(order) == list(range(len(measured) + len(self.rows))):  # one name for each row
+            keys = [key for _, key in sorted(zip(order, keys, strict=True), key=itemgetter(0))]
+            order = None
+        rows = [(row.item, row.of, row.batch_dim, kind) for row, kind in zip(self.rows, about, strict=True)]
+        script = Script(rows, keys, order)
+        signature = self._signature()
+        if signature is not None and not self.gaps:
+            if len(structure.scripts) >= MOST_SCRIPTS:
+                structure.scripts.clear()
+            structure.scripts[signature] = script
+        return script
+
+    # ---- any step --------------------------------------------------------------------------------
 
     def add(self, item: Item) -> None:
         dim = None
         if item.kind == "parameter":
             self._add_parameter(item)
         elif item.kind == "buffer":
-            self.rows.append(Row(item, "value", self._buffers[item.node].detach(), None))
+            self._add_row(item, "value", None)
             return
         else:
             capture, slot = self._capture, item.slot
-            names = () if self._meter is None else self._meter.rows.get((slot, "value"), ())
+            names = self._measured.get((slot, "value"), ())
             if len(names) == 1:
                 dim = names[0][0]
             elif (shape := capture.shape(slot)) is not None:
                 call = capture.recorder.nodes[capture.recorder.slot_node[slot]][12]
                 dim = capture.batches.dim_of(shape, item.batch_dim, call)
-            if not self._take(item, "value", dim):
-                tensor = capture.recorder.held_value(slot)
-                if tensor is None:
-                    self.gap(item.node, "value", "the tensor was overwritten by code that could not be heard")
-                    return
-                self.rows.append(Row(item, "value", tensor, dim))
+            if not self._take(item, "value", dim) and not self._add_row(item, "value", dim):
+                self.gap(item.node, "value", "the tensor was overwritten by code that could not be heard")
+                return
         self._add_gradients(item, dim)
 
     def _add_parameter(self, item: Item) -> None:
-        parameters, position = self._capture.parameters, -1 - item.slot
-        if parameters.changed_unheard(position):
+        if not self._add_row(item, "parameter", None):
             self.gap(item.node, "parameter", "it was overwritten by code that could not be heard")
-        else:
-            self.rows.append(Row(item, "parameter", parameters.value(position), None))
-        before = parameters.before.get(position)
+        before = self._capture.parameters.before.get(-1 - item.slot)
         if before is not None:  # the update is formed while both are read, now that the copy is in the cache
-            self.rows.append(Row(item, "update", parameters.named[position][1].detach(), None, before))
+            self._add_row(item, "update", None, before)
 
     def _add_gradients(self, item: Item, dim: int | None) -> None:
-        gradients = self._capture.gradients
-        for loss in gradients.losses:
+        for loss in self._capture.gradients.losses:
             of = GRADIENT + loss
             if self._meter is not None and (item.slot, of) in self._meter.came_again:
                 self.gap(item.node, of, "two backward passes reached it, and only the first was measured")
             elif not self._take(item, of, dim):
-                gradient = gradients.total(item.slot, loss)
-                if gradient is not None:
-                    self.rows.append(Row(item, of, gradient, dim))
+                self._add_row(item, of, dim)
+
+    def _add_row(self, item: Item, of: str, dim: int | None, minus: Tensor | None = None) -> bool:
+        tensor = self._tensor(item, of)
+        if tensor is not None:
+            self.rows.append(Row(item, of, tensor, dim, minus))
+        return tensor is not None
+
+    def _tensor(self, item: Item, of: str) -> Tensor | None:
+        """What is to be measured of an item, if it is there and is still what it was."""
+        capture = self._capture
+        if of == "parameter":
+            changed = capture.parameters.changed_unheard(-1 - item.slot)
+            return None if changed else capture.parameters.value(-1 - item.slot)
+        if of == "update":
+            return capture.parameters.named[-1 - item.slot][1].detach()
+        if of != "value":
+            return capture.gradients.total(item.slot, of.removeprefix(GRADIENT))
+        if item.kind == "buffer":
+            return self._buffers[item.node].detach()
+        return capture.recorder.held_value(item.slot)
 
     def _take(self, item: Item, of: str, dim: int | None) -> bool:
         """Whether it was measured early; of a tensor with several names each name has a row."""
-        if self._meter is None or item.slot < 0:
-            return False
-        names = self._meter.rows.get((item.slot, of))
-        if not names:
+        names = self._measured.get((item.slot, of))
+        if not names or item.slot < 0:
             return False
         mine = [number for number, (batch_dim, _) in enumerate(names) if batch_dim == dim]
         if not mine:
@@ -188,10 +248,10 @@ class _Found:
         self.early.append(Early(item, of, dim, row))
         return True
 
-    def from_meter(self) -> tuple[list[Measured], list[About], list[Request]]:
-        """What is measured already, shapes and types of all rows of the meter, and what the last of them are of."""
+    def from_meter(self) -> tuple[list[Measured], int, list[Request]]:
+        """What is measured already, how many rows the meter has, and what the last of them are of."""
         meter = self._meter
-        return ([], [], []) if meter is None else (meter.parts, meter.about, meter.last)
+        return ([], 0, []) if meter is None else (meter.parts, meter.count, meter.last)
 
 
 def _shared(rows: list[Row]) -> tuple[list[Row], list[tuple[Item, int]]]:

@@ -1,6 +1,6 @@
 """Measures tensors while the step still runs, so that they need not be held until it ends.
 
-    a module returns, a gradient arrives ─► add ─► a few megabytes together ─► stats.measure ─► let go
+    a module returns, a gradient arrives ─► arrival ─► a few megabytes together: a portion ─► stats.measure ─► let go
 
 Numbers that were just computed are still in the cache of the processor, and memory that is let go can be used again for
 what the step computes next: holding everything costs more than measuring it. But what is let go cannot be decided about
@@ -9,9 +9,10 @@ any more, so this is only for steps that will be recorded whatever happens in th
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,78 +30,95 @@ TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and mo
 
 #: Shape and type of a tensor.
 About = tuple[tuple[int, ...], torch.dtype]
+#: The same; no type where the tensor was overwritten before it could be measured.
+Came = tuple[tuple[int, ...], torch.dtype | None]
+#: What came: slot, whose it is ("value" or the gradient of a loss), and what the user says of its batch dimension.
+Arrival = tuple[int, str, int | None]
+#: A slot, and whose -> the batch dimension and the row of each of its names.
+Rows = dict[tuple[int, str], list[tuple[int | None, int]]]
+MOST_PORTIONS = 512
 
 
-class Place(NamedTuple):
-    """Which tensor a row of statistics is of."""
+class Portion:
+    """Rows of statistics that are measured together. Most steps are built like others, so theirs are kept."""
 
-    slot: int
-    of: str
-    batch_dim: int | None
+    __slots__ = ("about", "arrivals", "names", "rows", "shapes", "values")
+
+    def __init__(self) -> None:
+        self.arrivals: list[tuple[int, int | None]] = []  # row by row: number of the arrival, batch dimension
+        self.about: list[About] = []  # row by row
+        self.rows: Rows = {}
+        self.names: dict[int, list[int | None]] = {}  # slot of a value -> batch dimension, once for each of its rows
+        self.values: dict[int, tuple[int, ...]] = {}  # slot -> shape of its value
+        self.shapes: list[Came] = []  # of each arrival
 
 
-class _Waiting(NamedTuple):
-    place: Place
-    tensor: Tensor | None  # None: the value that the recorder holds
-    version: int
+#: The portion before, sizes of batches, arrivals -> the portion that these make, if shapes are the same, too.
+Portions = dict[tuple[Portion | None, Any, tuple[Arrival, ...]], Portion]
 
 
 class Meter:
     """Rows of statistics in the order in which tensors came."""
 
-    def __init__(self, recorder: StepRecorder, batches: Batches, raw: RawCollector) -> None:
+    def __init__(self, recorder: StepRecorder, batches: Batches, raw: RawCollector, known: Portions) -> None:
         self._recorder = recorder
         self._batches = batches
+        self._known = known
         self.raw = raw
-        self.rows: dict[tuple[int, str], list[tuple[int | None, int]]] = {}  # batch dimension and row of each name
-        self.parts: list[Measured] = []
-        self.about: list[About] = []  # row by row
+        self.portions: list[Portion] = []
+        self.parts: list[Measured] = []  # one for each portion but the last
+        self.count = 0  # rows so far
         self.shapes: dict[int, tuple[int, ...]] = {}  # slot -> shape of what was measured there
         self.came_again: set[tuple[int, str]] = set()  # gradients of which only a part was measured
         self._gradients: set[tuple[int, str]] = set()
-        self._names: dict[int, list[int | None]] = {}  # slot -> batch dimension, once for each of its names
-        self._waiting: list[_Waiting] = []
-        self._slots: set[int] = set()  # values that are held only to be measured
+        self._names: dict[int, list[int | None]] = {}  # slot -> batch dimension of each of its rows
+        self._slots: set[int] = set()  # values that are measured here
+        self._came: list[Arrival] = []
+        self._waiting: list[tuple[Tensor | None, int]] = []  # None: the value that the recorder holds; version
         self._bytes = 0
         self.last: list[Request] = []  # of a step that has ended: the rows behind `parts`, to be measured
         self.seconds = 0.0
 
     def value(self, slot: int, tensor: Tensor, said: int | None) -> None:
         """A value that the recorder holds has got a name."""
-        call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
-        dim = self._batches.dim_of(size_of(tensor), said, call)
         self._slots.add(slot)
-        names = self._names.setdefault(slot, [])
-        if dim in names and tensor.numel() >= SHARED_FROM:
-            return
-        names.append(dim)
-        self._add(_Waiting(Place(slot, "value", dim), None, -1), tensor)
+        self._add((slot, "value", said), None, -1, tensor)
 
     def gradient(self, slot: int, of: str, gradient: Tensor) -> bool:
         """The whole gradient of a loss has arrived; False if it is to be held."""
-        names = self._names.get(slot)
-        if names is None:
+        if slot not in self._slots:
             return False
         if (slot, of) in self._gradients:  # two passes without `retain_graph` meet in it: additions need no graph
             self.came_again.add((slot, of))
             return True
         self._gradients.add((slot, of))
-        for dim in names:
-            self._add(_Waiting(Place(slot, of, dim), gradient, version_of(gradient)), gradient)
+        self._add((slot, of, None), gradient, version_of(gradient), gradient)
         return True
 
     def has(self, slot: int) -> bool:
-        return slot in self._names
+        return slot in self._slots
 
-    def _add(self, entry: _Waiting, tensor: Tensor) -> None:
-        self._waiting.append(entry)
+    def rows(self) -> Rows:
+        """Of all portions."""
+        rows: Rows = {}
+        for portion in self.portions:
+            for place, names in portion.rows.items():
+                rows.setdefault(place, []).extend(names)
+        return rows
+
+    def about(self) -> list[About]:
+        return [about for portion in self.portions for about in portion.about]
+
+    def _add(self, arrival: Arrival, kept: Tensor | None, version: int, tensor: Tensor) -> None:
+        self._came.append(arrival)
+        self._waiting.append((kept, version))
         self._bytes += tensor.numel() * tensor.element_size()
         if self._bytes >= TOGETHER:
             self.flush()
 
     def flush(self) -> None:
         """Measure what waits, and let go of it."""
-        started, first = time.perf_counter(), len(self.about)
+        started, first = time.perf_counter(), self.count
         requests = self._numbered()
         if requests:
             with torch.no_grad(), torch._C.DisableTorchFunction():
@@ -113,32 +131,65 @@ class Meter:
 
     def _numbered(self) -> list[Request]:
         """What waits gets its rows and is let go of, but for what is to be measured now."""
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        requests: list[Request] = []
+        came, waiting = self._came, self._waiting
+        self._came, self._waiting, self._bytes = [], [], 0
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            for entry in waiting:
-                tensor = self._unchanged(entry)
-                if tensor is not None:
-                    self._number(entry.place, tensor)
-                    requests.append(Request(tensor, entry.place.batch_dim))
-        for slot in self._slots:
-            self._recorder.kept.pop(slot, None)
-            self._recorder.kept_versions.pop(slot, None)
-        self._slots.clear()
-        return requests
+            tensors: list[Tensor] = []
+            shapes: list[Came] = []
+            for (slot, _, _), (gradient, version) in zip(came, waiting, strict=True):
+                if gradient is None:
+                    tensor = self._recorder.kept[slot]
+                    is_there = self._recorder.is_unchanged(slot, tensor)
+                else:
+                    tensor = gradient
+                    is_there = version_of(gradient) == version
+                tensors.append(tensor)
+                shapes.append((size_of(tensor), tensor.dtype if is_there else None))
+        key = (self.portions[-1] if self.portions else None, self._batches.sizes(), tuple(came))
+        portion = self._known.get(key)
+        if portion is None or portion.shapes != shapes:
+            portion = self._worked_out(came, shapes)
+            if len(self._known) >= MOST_PORTIONS:
+                self._known.clear()
+            self._known[key] = portion
+        self.portions.append(portion)
+        self.count += len(portion.about)
+        self._names.update(portion.names)
+        self.shapes.update(portion.values)
+        for slot, of, _ in came:
+            if of == "value":
+                self._recorder.kept.pop(slot, None)
+                self._recorder.kept_versions.pop(slot, None)
+        return [Request(tensors[number], dim) for number, dim in portion.arrivals]
 
-    def _unchanged(self, entry: _Waiting) -> Tensor | None:
-        if entry.tensor is None:
-            return self._recorder.held_value(entry.place.slot)
-        return entry.tensor.detach() if version_of(entry.tensor) == entry.version else None
+    def _worked_out(self, came: list[Arrival], shapes: list[Came]) -> Portion:
+        """Rows of tensors that came in an order that was not seen before."""
+        portion = Portion()
+        portion.shapes = shapes
+        for number, ((slot, of, said), (shape, dtype)) in enumerate(zip(came, shapes, strict=True)):
+            dims = portion.names.get(slot) or self._names.get(slot) or []
+            if of == "value":
+                dims = self._new_name(portion, slot, said, shape, dims)
+            if dtype is None:
+                continue
+            if of == "value":
+                portion.values[slot] = shape
+            for dim in dims:
+                portion.rows.setdefault((slot, of), []).append((dim, self.count + len(portion.about)))
+                portion.about.append((shape, dtype))
+                portion.arrivals.append((number, dim))
+        return portion
 
-    def _number(self, place: Place, tensor: Tensor) -> None:
-        """The next row of statistics is of this tensor."""
-        shape = size_of(tensor)
-        self.rows.setdefault(place[:2], []).append((place.batch_dim, len(self.about)))
-        self.about.append((shape, tensor.dtype))
-        if place.of == "value":
-            self.shapes[place.slot] = shape
+    def _new_name(
+        self, portion: Portion, slot: int, said: int | None, shape: tuple[int, ...], dims: list[int | None]
+    ) -> list[int | None]:
+        """The batch dimension of a value that has got one more name; none if its row serves that name, too."""
+        call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
+        dim = self._batches.dim_of(shape, said, call)
+        if dim in dims and math.prod(shape) >= SHARED_FROM:
+            return []
+        portion.names[slot] = [*dims, dim]
+        return [dim]
 
 
 def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int) -> Measured:

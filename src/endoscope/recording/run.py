@@ -244,7 +244,8 @@ class Run:
         capture.gradients.hold_all = self._gradients_are_used_up
         capture.wants_spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
         if verdict.final and self._may_measure_early(step) and not capture.wants_spectra:
-            capture.measure_early(self._finisher.raw_collector(range(self._keep.samples)))
+            samples = range(self._keep.samples)
+            capture.measure_early(self._finisher.raw_collector(samples), self._finisher.portions)
         try:
             capture.begin()
         except BaseException:

@@ -21,6 +21,7 @@ from endoscope.capture.records import slots_of
 from endoscope.capture.source import source_line
 from endoscope.recording.hearing import StepRecorder
 from endoscope.schema.graph import Use
+from endoscope.schema.recording import Key
 
 
 class Item(NamedTuple):
@@ -36,12 +37,21 @@ class Item(NamedTuple):
     batch_dim: int | None
 
 
+class Script(NamedTuple):
+    """Which tensors of a step are measured at its end, and how all of its rows are written."""
+
+    rows: list[tuple[Item, str, int | None, Any]]  # whose it is: value, parameter, …; batch dimension; shape and type
+    keys: list[Key]
+    order: list[int] | None  # row of the measurement for each key; None if there is one key for each, in that order
+
+
 class Structure(NamedTuple):
     """What all steps of one structure share."""
 
     items: list[Item]
     graph: dict[str, Any]
     held: Any  # code objects whose identity is part of the key: they must live as long as it does
+    scripts: dict[Any, Script]  # of its steps, by what else they may differ in
 
 
 #: An edge that the user stated: between positions in the list of items.
@@ -63,7 +73,7 @@ class Structures:
         if known is None:
             if len(self._known) >= MOST_STRUCTURES:  # a model that never does the same twice
                 self._known.pop(next(iter(self._known)))
-            known = self._known[signature] = Structure(*build(), [n[10] for n in recorder.nodes])
+            known = self._known[signature] = Structure(*build(), [n[10] for n in recorder.nodes], {})
         return known
 
 

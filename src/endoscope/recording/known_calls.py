@@ -1,0 +1,103 @@
+"""Modules of torch that are a single operation: once one was heard, its next calls need not be listened to.
+
+    first call   heard like any other: the operation that it consists of becomes a `Known`
+    next calls   nothing is heard inside; the node is written from what is known
+
+Only for classes whose `forward` always does the same for the same settings, and only while nobody else can have a part
+in the call: no hooks, no other mode, ordinary tensors. Everything else is heard as ever.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import Parameter
+from torch.nn.modules import module as of_torch
+
+from endoscope.capture.calls import Call
+from endoscope.capture.functions import FunctionFacts
+
+_CONVOLUTION = ("stride", "padding", "dilation", "groups", "padding_mode")
+_POOLING = ("kernel_size", "stride", "padding", "ceil_mode")
+#: Class -> what besides parameters and input decides about the operation.
+SETTINGS: dict[type, tuple[str, ...]] = {
+    nn.Linear: (),
+    nn.Embedding: ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"),
+    nn.LayerNorm: ("normalized_shape", "eps"),
+    nn.GroupNorm: ("num_groups", "eps"),
+    nn.Conv1d: _CONVOLUTION,
+    nn.Conv2d: _CONVOLUTION,
+    nn.Conv3d: _CONVOLUTION,
+    nn.MaxPool2d: (*_POOLING, "dilation", "return_indices"),
+    nn.AvgPool2d: (*_POOLING, "count_include_pad", "divisor_override"),
+    nn.ReLU: ("inplace",),
+    nn.SiLU: ("inplace",),
+    nn.GELU: ("approximate",),
+    nn.Tanh: (),
+    nn.Sigmoid: (),
+}
+_HOOKS = attrgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+_GLOBAL_HOOKS = (
+    of_torch._global_forward_pre_hooks,
+    of_torch._global_forward_hooks,
+    of_torch._global_backward_pre_hooks,
+    of_torch._global_backward_hooks,
+)
+_stack_depth = torch._C._len_torch_function_stack
+
+
+class Known(NamedTuple):
+    """The operation that a module consists of."""
+
+    module: nn.Module
+    settings: Any
+    get_settings: Any
+    facts: FunctionFacts
+    func: Any
+    args: Any  # without tensors
+    kwargs: Any
+    reads: tuple[int, ...]  # slots of parameters; -1 where the input stands
+    moves: bool  # perhaps to another device
+
+    def holds_for(self, module: nn.Module) -> bool:
+        """Whether a call of the module is this operation and nothing else."""
+        return (
+            _stack_depth() == 1  # our own
+            and not any(_HOOKS(module))
+            and not any(_GLOBAL_HOOKS)
+            and "forward" not in module.__dict__
+            and (self.get_settings is None or self.get_settings(module) == self.settings)
+        )
+
+    def node(self, call: int, entry: Call, slot: int, out: Tensor, started: int, ended: int) -> Any:
+        """What the ear writes: fields of `records.Node`."""
+        code, instruction = entry.position
+        given = entry.entered[0]
+        return (
+            self.facts, self.func, self.args, self.kwargs, [given if read < 0 else read for read in self.reads],
+            slot, 1, 0, started, ended, code, instruction, call, None, True, out.shape, out.dtype,
+            out.device if self.moves else None, out.grad_fn.__class__,
+        )  # fmt: skip
+
+
+def learned(entry: Call, nodes: list[Any], parameters: int, returned: int | None) -> Known | None:
+    """What a call that has just been heard consists of; None if it is not one operation that is always the same.
+
+    The first slots, `parameters` of them, are parameters and buffers; `returned` is the slot of the result.
+    """
+    module = entry.module
+    node = nodes[-1]
+    one = len(nodes) == entry.first_node + 1 and len(entry.entered) == 1 and returned == node[5] and len(node) > 15
+    ordinary = all(parameter is None or parameter.__class__ is Parameter for parameter in module._parameters.values())
+    if not one or not ordinary:
+        return None
+    facts, func, args, kwargs, reads = node[:5]
+    given, names = entry.entered[0], SETTINGS[module.__class__]
+    if given < parameters or any(read.__class__ is not int or parameters <= read != given for read in reads):
+        return None
+    get = attrgetter(*names) if names else None
+    slots = tuple([-1 if read == given else read for read in reads])
+    return Known(module, get and get(module), get, facts, func, args, kwargs, slots, facts.moves)
