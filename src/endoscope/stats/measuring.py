@@ -11,6 +11,7 @@ Nothing is written to a tensor, nothing is recorded by autograd, and random numb
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ from endoscope.stats import compiled, geometry
 from endoscope.stats.answers import Answers
 from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
-from endoscope.stats.plan import Plan, Reading, reading_of
+from endoscope.stats.plan import Plan, Reading, plan_of, reading_of
 from endoscope.stats.request import Measured, Request
 
 SAMPLE_CAP = 65_536  # samples of one tensor that are measured one by one
@@ -55,23 +56,20 @@ class _Measurement:
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
         self.kernels = compiled.load()
-        self.plan = Plan()
-        self.samples = 0  # rows of the table of samples that are taken so far
-        self.units = 0
-        self.elsewhere: list[tuple[int, Tensor, int]] = []  # request, tensor and samples to measure with torch
+        self.addresses = array("q")
+        self.minus = array("q")
+        self.elsewhere: dict[int, Tensor] = {}  # request -> tensor to measure with torch
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
 
     def run(self, threads: int) -> Measured:
         readings = [self._add(number, request) for number, request in enumerate(self.requests)]
-        answers = Answers(
-            [reading and reading.how for reading in readings],
-            [reading.samples if reading else 0 for reading in readings],
-        )
-        fused = self._start_elsewhere(answers) if self.elsewhere else None
+        plan = plan_of(readings, self.elsewhere)
+        answers = Answers(plan)
+        fused = self._start_elsewhere(plan, answers) if self.elsewhere else None
         if self.kernels:
-            self.plan.run(self.kernels, answers, threads, (self.requests, self.kept))
+            plan.run(self.kernels, answers, self.addresses, self.minus, threads, (self.requests, self.kept))
         if fused:
             self.gaps += fused.collect()
         for number, _ in self.gaps:
@@ -79,43 +77,40 @@ class _Measurement:
         return answers.measured(sorted(self.gaps), self.notes)
 
     def _add(self, number: int, request: Request) -> Reading | None:
-        """Find out how to measure one tensor, and put it into the plan if that is what the kernels can do."""
-        reading = None
+        """Find out how to measure one tensor, and where the kernels find it if they can do that."""
+        address, subtracted = 0, 0
+        reading: Reading | None = None
         try:
             tensor, batch_dim, samples, units, minus = request
-            subtracted = 0 if minus is None else self._subtracted(request)
-            if minus is not None and not subtracted:
-                tensor = self._difference(request)
-            address = locate(tensor) if type(tensor) in _ORDINARY else None
-            if address is None:
+            if minus is not None:
+                subtracted = self._subtracted(request)
+                tensor = tensor if subtracted else self._difference(request)
+            place = locate(tensor) if type(tensor) in _ORDINARY else None
+            if place is None:
                 tensor = self._plain(tensor)
-                address = locate(tensor)
+                place = locate(tensor)
             strides = None if not batch_dim and tensor.is_contiguous() else tensor.stride()
             reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units)
-            if address is not None and self.kernels:
-                row = self.samples if reading.samples else -1
-                self.plan.add(address, subtracted, reading, row, self.units)
+            if place is not None and self.kernels:
+                address = place
             else:
                 reading = reading._replace(how=reading.how._replace(unit_order=()))  # torch keeps their order
-                self.elsewhere.append((number, tensor, reading.samples))
-                self.plan.skip()
+                self.elsewhere[number] = tensor
+            if reading.note:
+                self.notes.append((number, reading.note))
         except Exception as problem:  # whatever a tensor can do wrong must not stop a training run
             self.gaps.append((number, _reason(problem)))
-            self.plan.skip()
-            return None
-        if reading.note:
-            self.notes.append((number, reading.note))
-        self.samples += reading.samples
-        self.units += reading.how.units
+        self.addresses.append(address)
+        self.minus.append(subtracted)
         return reading
 
-    def _start_elsewhere(self, answers: Answers) -> Fused:
+    def _start_elsewhere(self, plan: Plan, answers: Answers) -> Fused:
         """Ask other devices first: they work while the kernels do."""
         fused = Fused(answers)
-        for number, tensor, samples in self.elsewhere:
+        for number, tensor in self.elsewhere.items():
             batch = geometry.batch_axis(tensor.shape, self.requests[number].batch_dim)
-            units = answers.unit_starts[number + 1] - answers.unit_starts[number]
-            fused.add(number, tensor, batch, samples, units)
+            units = plan.unit_starts[number + 1] - plan.unit_starts[number]
+            fused.add(number, tensor, batch, plan.sample_counts[number], units)
         fused.start()
         return fused
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import threading
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from endoscope.stats import layout as at
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from endoscope.stats.answers import Answers
     from endoscope.stats.compiled import Kernels
     from endoscope.stats.elements import Element
     from endoscope.stats.geometry import Arrangement
 
 WORTH_A_THREAD = 400_000  # elements; below that, starting a thread costs more than it saves
+MOST_PLANS = 256
 SMALLEST_LOAD = 4_000  # elements; a smaller request costs about as much
 
 
@@ -42,31 +48,43 @@ def reading_of(element: Element, how: Arrangement, samples: int, note: str) -> R
 
 
 class Plan:
-    """What is to be measured where, for one call of the kernels."""
+    """Which requests are for the kernels, and where their answers go: everything but the addresses of the tensors.
 
-    def __init__(self) -> None:
-        self._rows: list[int] = []  # numbers of the requests that are for the kernels
-        self._loads: list[int] = []
-        self._fields: list[int] = []
-        self._table = array("q")
+    `readings` has one entry for each request, None for those that cannot be measured. `elsewhere` are the requests
+    that are not for the kernels, although they can be measured.
+    """
+
+    def __init__(self, readings: Sequence[Reading | None], elsewhere: Collection[int] = ()) -> None:
+        self.readings = readings
+        self.sample_counts = [reading.samples if reading else 0 for reading in readings]
+        self.sample_starts = [0, *accumulate(self.sample_counts)]
+        self.unit_starts = [0, *accumulate([reading.how.units if reading else 0 for reading in readings])]
+        self.unit_offsets = np.array(self.unit_starts, np.int32)
+        self.sample_request = np.repeat(np.arange(len(readings), dtype=np.int32), self.sample_counts)
+        rows = np.arange(self.sample_starts[-1], dtype=np.int32)
+        self.sample_index = rows - np.array(self.sample_starts, np.int32)[self.sample_request]
+        self.unit_shape = [reading.how.unit_shape if reading else () for reading in readings]
+        self.reordered = [number for number, reading in enumerate(readings) if reading and reading.how.unit_order]
+        for shared in (self.unit_offsets, self.sample_request, self.sample_index):  # by all who use this plan
+            shared.flags.writeable = False
+        self._rows = [number for number, found in enumerate(readings) if found and number not in elsewhere]
         self._dims = array("q")
-        self._count = 0
+        self._fields = np.zeros((len(readings), at.REQUEST_FIELDS), np.int64)
+        for number in self._rows:
+            self._add(number)
 
-    def skip(self) -> None:
-        """The next request is not for the kernels."""
-        self._fields += (0,) * at.REQUEST_FIELDS
-        self._count += 1
+    def _add(self, number: int) -> None:
+        reading = self.readings[number]
+        assert reading is not None
+        row = self.sample_starts[number] if reading.samples else -1
+        self._fields[number, at.SAMPLE_ROW :] = (
+            row, self.unit_starts[number], len(self._dims) // 2, *reading.fields,
+        )  # fmt: skip
+        self._dims.extend(reading.dims)
 
-    def add(self, address: int, minus: int, reading: Reading, sample_row: int, unit_at: int) -> None:
-        """The next request is for the kernels."""
-        self._fields += (address, minus, sample_row, unit_at, len(self._dims) // 2, *reading.fields)
-        if reading.dims:
-            self._dims.extend(reading.dims)
-        self._rows.append(self._count)
-        self._loads.append(reading.load)
-        self._count += 1
-
-    def run(self, kernels: Kernels, answers: Answers, threads: int, tensors: object) -> None:
+    def run(
+        self, kernels: Kernels, answers: Answers, addresses: array[int], minus: array[int], threads: int, tensors: object
+    ) -> None:
         """Measure everything.
 
         A second thread holds on to the tensors, this plan and the answers: it knows only their addresses, and may
@@ -74,43 +92,52 @@ class Plan:
         """
         if not self._rows:
             return
-        self._table = array("q", self._fields)
-        job = self._job(answers)
-        first, second = self._shares() if threads > 1 else (self._rows, [])
-        helper = _started(kernels, job, second, (tensors, self, answers)) if second else None
+        table = self._fields.copy()
+        table[:, at.ADDRESS] = addresses
+        table[:, at.MINUS] = minus
+        job = [address_of(table), self._dims.buffer_info()[0], len(table), *answers.addresses()]
+        first, second = self._shares if threads > 1 else (self._rows, [])
+        helper = _started(kernels, job, second, (tensors, self, table, answers)) if second else None
         _work(kernels, job, first)
         if helper:
             helper.join()
         else:
             _work(kernels, job, second)
 
+    @cached_property
     def _shares(self) -> tuple[list[int], list[int]]:
         """The requests in two lists of about the same load; the second is empty if there is little to do."""
-        if sum(self._loads) < WORTH_A_THREAD:
+        loads = [(reading.load, row) for row in self._rows if (reading := self.readings[row])]
+        if sum(load for load, _ in loads) < WORTH_A_THREAD:
             return self._rows, []
         shares: tuple[list[int], list[int]] = ([], [])
         totals = [0, 0]
-        for load, row in sorted(zip(self._loads, self._rows, strict=True), reverse=True):
+        for load, row in sorted(loads, reverse=True):
             lighter = totals[0] > totals[1]
             shares[lighter].append(row)
             totals[lighter] += load
         return shares
 
-    def _job(self, answers: Answers) -> list[int]:
-        """The fields of a job, up to the scratch memory that each thread has for itself."""
-        return [
-            self._table.buffer_info()[0],
-            self._dims.buffer_info()[0],
-            self._count,
-            answers.numbers.ctypes.data,
-            answers.counts.ctypes.data,
-            answers.histograms.ctypes.data,
-            answers.histogram_ends.ctypes.data,
-            answers.samples.ctypes.data,
-            answers.samples.shape[1],
-            answers.units.ctypes.data,
-            answers.units.shape[1],
-        ]
+
+_plans: dict[tuple[int, ...], Plan] = {}  # identities of the readings -> the plan, which has those readings
+
+
+def plan_of(readings: list[Reading | None], elsewhere: Collection[int]) -> Plan:
+    """The plan for these readings: most steps ask for the same as the one before."""
+    if elsewhere or None in readings:
+        return Plan(readings, elsewhere)
+    key = tuple(map(id, readings))
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) >= MOST_PLANS:
+            _plans.clear()
+        plan = _plans[key] = Plan(readings)
+    return plan
+
+
+def address_of(memory: NDArray[Any]) -> int:
+    address: int = memory.__array_interface__["data"][0]
+    return address
 
 
 def _started(kernels: Kernels, job: list[int], rows: list[int], keep: object) -> threading.Thread | None:
@@ -140,7 +167,7 @@ class Scratch:
     def __init__(self) -> None:
         self._memory = [np.zeros(size, dtype) for dtype, size in at.SCRATCH.values()]
         self.counters = self._memory[:2]  # zero between two jobs
-        self.addresses = [memory.ctypes.data for memory in self._memory]
+        self.addresses = [address_of(memory) for memory in self._memory]
 
     @classmethod
     def take(cls) -> Scratch:
