@@ -41,7 +41,7 @@ class Finisher:
         self._arenas = Arenas()
         self._incidents = Incidents()
         self._last_keys: list[Key] = []
-        self._last_numbers: list[int] = []
+        self._last_numbers = np.array([], np.int32)
         self.portions: Portions = {}  # how the rows of earlier steps were arranged
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
@@ -124,10 +124,10 @@ class Finisher:
             for key in sorted(package.keys, key=lambda key: places.get((key.node, key.role, key.pass_), 0)):
                 writer.key_id(key)
         if package.keys is not self._last_keys and package.keys != self._last_keys:  # most are the very same objects as in the step before
-            self._last_keys, self._last_numbers = package.keys, [writer.key_id(key) for key in package.keys]
-        keys = self._last_numbers
-        record.keys = np.array(keys, dtype=np.int32)
-        record.raw = [RawValues(keys[row], array, samples) for row, array, samples in package.raw]
+            self._last_keys = package.keys
+            self._last_numbers = np.array([writer.key_id(key) for key in package.keys], np.int32)
+        record.keys = self._last_numbers
+        record.raw = [RawValues(int(record.keys[row]), array, samples) for row, array, samples in package.raw]
         try:
             writer.write_step(record)
         except Exception as error:  # what is small is kept until there is room again

@@ -2,7 +2,8 @@
 
 pyarrow makes the same bytes, but an object for every column of every step first, which takes several times as long, in
 the same process as somebody's training. All that differs between two batches of a table are the number of rows and the
-places of the buffers, so a message that pyarrow made is kept as a form, and these numbers are put into it.
+places of the buffers, so a message that pyarrow made is kept as a form, and these numbers are put into it. Most steps
+have the same numbers as the one before, but for the length of what comes last.
 
     form:  head │ metadata: … body length … rows … [length, nulls] per node … [place, length] per buffer …
     body:  for each column: no validity (nothing is null), offsets of lists and texts, values; each padded to 8 bytes
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,7 +24,7 @@ from endoscope.store import layout
 from endoscope.store.streams import example_message
 
 _ALIGNMENT = 8
-_PADDING = [bytes(-length % _ALIGNMENT) for length in range(_ALIGNMENT)]  # by length modulo 8
+_PADDING = [bytes(length) for length in range(_ALIGNMENT)]
 _I64 = struct.Struct("<q")
 _INT32 = np.dtype(np.int32)
 
@@ -47,60 +48,104 @@ class _Form(NamedTuple):
     columns: list[tuple[str, _Kind]]
 
 
+class _Filled(NamedTuple):
+    """A form with all numbers but the length of the last buffer: of most tables nothing else differs between steps."""
+
+    metadata: bytes
+    size: int  # of the body up to the last buffer
+    width: int  # bytes of a value in the last buffer
+    last_node: int  # where the length of the last node stands; -1 if that is not the number of values in that buffer
+    last_buffer: int  # where the length of the last buffer stands
+
+
 class _Body:
-    """Collects buffers and where they lie."""
+    """Collects buffers, and the lengths that tell how they lie."""
 
     def __init__(self) -> None:
         self.parts: list[Any] = []  # anything with a buffer
-        self.nodes: list[int] = []  # length, nulls, length, nulls, …
-        self.buffers: list[int] = []  # place, length, place, length, …
-        self.size = 0
+        self.lengths: list[int] = []  # values in each buffer
 
     def add(self, values: Any, kind: _Kind) -> None:
         """One column, depth first, as Arrow orders nodes and buffers."""
-        if isinstance(kind, np.dtype):
-            self._node(len(values))
-            self._numbers(values, kind)
-        elif isinstance(kind, list):
-            column = values if isinstance(values, ListColumn) else _list_column(values)
-            self._node(len(column.offsets) - 1)
+        if kind.__class__ is list:
+            column = values if values.__class__ is ListColumn else list_column(values)
             self._numbers(column.offsets, _INT32)
-            self.add(column.values, kind[0])
-        else:
+            self.add(column.values, kind[0])  # type: ignore[index]
+        elif kind is None:
             encoded = [value.encode(errors="replace") for value in values]  # half a surrogate pair has no encoding
-            self._node(len(encoded))
             self._numbers(_offsets(encoded), _INT32)
-            self._buffer(b"".join(encoded), sum(map(len, encoded)))
+            text = b"".join(encoded)
+            self._buffer(text, 1, len(text))
+        else:
+            self._numbers(values, kind)
 
-    def _node(self, length: int) -> None:
-        self.nodes += (length, 0)
-        self.buffers += (self.size, 0)  # validity
-
-    def _numbers(self, values: Any, kind: np.dtype) -> None:
+    def _numbers(self, values: Any, kind: Any) -> None:
         # Counts may arrive as floats and the other way round; a measurement must not fail on that.
-        numbers = np.ascontiguousarray(values, kind)
-        self._buffer(numbers, numbers.nbytes)
+        if values.__class__ is not np.ndarray or values.dtype is not kind or not values.flags.c_contiguous:
+            values = np.ascontiguousarray(values, kind)
+        self._buffer(values, kind.itemsize, len(values))
 
-    def _buffer(self, data: Any, length: int) -> None:
-        self.buffers += (self.size, length)
-        padding = _PADDING[length % _ALIGNMENT]
-        self.parts += (data, padding)
-        self.size += length + len(padding)
+    def _buffer(self, data: Any, width: int, length: int) -> None:
+        self.lengths.append(length)
+        self.parts.append(data)
+        if rest := -width * length % _ALIGNMENT:
+            self.parts.append(_PADDING[rest])
 
 
 def batch_message(table: str, columns: Mapping[str, Any]) -> bytes:
     """One record batch, from arrays, lists and ListColumns. No column may be missing, no value is null."""
     body = _Body()
-    form = _form(table)
-    for name, kind in form.columns:
+    for name, kind in _form(table).columns:
         body.add(columns[name], kind)
-    metadata = bytearray(form.metadata)
-    places = form.places
-    _I64.pack_into(metadata, places.body_length, body.size)
-    _I64.pack_into(metadata, places.rows, body.nodes[0])
-    struct.pack_into(f"<{len(body.nodes)}q", metadata, places.nodes, *body.nodes)
-    struct.pack_into(f"<{len(body.buffers)}q", metadata, places.buffers, *body.buffers)
+    last = body.lengths.pop()
+    filled = _filled(table, tuple(body.lengths))
+    metadata = bytearray(filled.metadata)
+    size = last * filled.width
+    _I64.pack_into(metadata, _form(table).places.body_length, filled.size + size + -size % _ALIGNMENT)
+    _I64.pack_into(metadata, filled.last_buffer, size)
+    if filled.last_node >= 0:
+        _I64.pack_into(metadata, filled.last_node, last)
     return b"".join([metadata, *body.parts])
+
+
+@lru_cache(256)
+def _filled(table: str, lengths: tuple[int, ...]) -> _Filled:
+    """`lengths` as `_Body` collects them, without the last one."""
+    form = _form(table)
+    waiting = iter((*lengths, 0))
+    nodes: list[int] = []  # length, nulls, length, nulls, …
+    buffers: list[int] = []  # place, length, place, length, …
+    size = width = 0
+
+    def buffer(number: int, width: int) -> None:
+        nonlocal size
+        buffers.extend((size, number * width))
+        size += number * width + -number * width % _ALIGNMENT
+
+    def add(kind: _Kind) -> bool:
+        """Whether the last length is that of a node."""
+        nonlocal width
+        number = next(waiting)
+        is_list, is_text = isinstance(kind, list), kind is None
+        nodes.extend((number - 1 if is_list or is_text else number, 0))
+        buffers.extend((size, 0))  # validity
+        width = 4 if is_list or is_text else kind.itemsize  # type: ignore[union-attr]
+        buffer(number, width)
+        if is_text:
+            width = 1
+            buffer(next(waiting), 1)
+            return False
+        return add(kind[0]) if is_list else True  # type: ignore[index]
+
+    ends_in_node = False
+    for _, kind in form.columns:
+        ends_in_node = add(kind)
+    metadata = bytearray(form.metadata)
+    _I64.pack_into(metadata, form.places.rows, nodes[0])
+    struct.pack_into(f"<{len(nodes)}q", metadata, form.places.nodes, *nodes)
+    struct.pack_into(f"<{len(buffers)}q", metadata, form.places.buffers, *buffers)
+    last_node = form.places.nodes + 8 * (len(nodes) - 2) if ends_in_node else -1
+    return _Filled(bytes(metadata), size, width, last_node, form.places.buffers + 8 * (len(buffers) - 1))
 
 
 @cache
@@ -116,7 +161,7 @@ def _kind_of(word: str) -> _Kind:
     return None if word == "string" else np.dtype(word)
 
 
-def _list_column(values: Sequence[Sequence[Any]]) -> ListColumn:
+def list_column(values: Sequence[Sequence[Any]]) -> ListColumn:
     inner: Any = [item for value in values for item in value]
     return ListColumn(inner, _offsets(values))
 

@@ -58,6 +58,7 @@ class TrialWriter:
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
+        self._rows = rows.MeasuredRows()
         self._is_closed = False
         self._journal.append("open", time.time(), format=FORMAT_VERSION)
 
@@ -103,7 +104,7 @@ class TrialWriter:
         values, refused = self._storable(record.raw)
         raw_file = paths.raw_name(record.number, ordinal) if values else ""
         messages = {
-            table: batch_message(table, columns) for table, columns in rows.of_measured(record, ordinal).items()
+            table: batch_message(table, columns) for table, columns in self._rows.of(record, ordinal).items()
         }
         messages["steps"] = batch_message("steps", rows.of_step(record, ordinal, raw_file))
         files: dict[str, Sequence[Bytes]] = {}
