@@ -71,9 +71,12 @@ def measure_step(capture: Capture, structure: Structure, raw: RawCollector) -> P
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
             extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows if row.minus is None)
-        parts, rows_before, last = found.from_meter()
-        requests = [*last, *[Request(row.tensor, row.batch_dim, minus=row.minus) for row in found.rows]]
-        measured = joined([*parts, measure_and_keep(requests, raw, rows_before - len(last))])
+        parts, rows_before, requests = found.from_meter()
+        first = len(requests)
+        for row, same in zip(found.rows, script.same, strict=True):
+            other = None if same is None else first + same
+            requests.append(Request(row.tensor, row.batch_dim, minus=row.minus, same_as=other))
+        measured = joined([*parts, measure_and_keep(requests, raw, rows_before - first)])
         if script.order is not None:
             raw.move(script.order)
             measured = chosen(measured, script.order)
@@ -159,19 +162,16 @@ class _Found:
         for slot in self._capture.gradients.lost:
             reason = "the gradient was overwritten by code that could not be heard"
             self.gap(self._capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
-        self.rows, places = _shared(self.rows)
         measured = [] if self._meter is None else self._meter.about()
         about = [(size_of(row.tensor), row.tensor.dtype) for row in self.rows]
-        keys = [_key(early.item, early.of, *measured[early.row], early.batch_dim) for early in self.early]
-        for item, place in places:
-            row = self.rows[place]
-            keys.append(_key(item, row.of, *about[place], row.batch_dim))
-        order: list[int] | None = [early.row for early in self.early] + [len(measured) + place for _, place in places]
-        if sorted(order) == list(range(len(measured) + len(self.rows))):  # one name for each row
-            keys = [key for _, key in sorted(zip(order, keys, strict=True), key=itemgetter(0))]
-            order = None
+        keys = [(early.row, _key(early.item, early.of, *measured[early.row], early.batch_dim)) for early in self.early]
+        for place, row in enumerate(self.rows, len(measured)):
+            keys.append((place, _key(row.item, row.of, *about[place - len(measured)], row.batch_dim)))
         rows = [(row.item, row.of, row.batch_dim, kind) for row, kind in zip(self.rows, about, strict=True)]
-        script = Script(rows, keys, order)
+        keys.sort(key=itemgetter(0))
+        order = [place for place, _ in keys]
+        complete = order == list(range(len(measured) + len(rows)))
+        script = Script(rows, _same(self.rows), [key for _, key in keys], None if complete else order)
         signature = self._signature()
         if signature is not None and not self.gaps:
             if len(structure.scripts) >= MOST_SCRIPTS:
@@ -251,26 +251,19 @@ class _Found:
     def from_meter(self) -> tuple[list[Measured], int, list[Request]]:
         """What is measured already, how many rows the meter has, and what the last of them are of."""
         meter = self._meter
-        return ([], 0, []) if meter is None else (meter.parts, meter.count, meter.last)
+        return ([], 0, []) if meter is None else (meter.parts, meter.count, list(meter.last))
 
 
-def _shared(rows: list[Row]) -> tuple[list[Row], list[tuple[Item, int]]]:
-    """The rows that have to be measured, and for each row that was wanted its item and the place of its measurement.
-
-    A module that hands on what another one returned is another name for the same tensor.
-    """
-    needed: list[Row] = []
+def _same(rows: list[Row]) -> list[int | None]:
+    """For each row an earlier one that is the same: a module that hands on what another one returned is another name
+    for the same tensor."""
     known: dict[tuple[int, str, int | None], int] = {}
-    places: list[tuple[Item, int]] = []
-    for row in rows:
-        if row.item.slot >= 0 and row.tensor.numel() >= SHARED_FROM:
-            place = known.setdefault((row.item.slot, row.of, row.batch_dim), len(needed))
-        else:
-            place = len(needed)
-        if place == len(needed):
-            needed.append(row)
-        places.append((row.item, place))
-    return needed, places
+    same: list[int | None] = []
+    for place, row in enumerate(rows):
+        is_large = row.item.slot >= 0 and row.tensor.numel() >= SHARED_FROM
+        first = known.setdefault((row.item.slot, row.of, row.batch_dim), place) if is_large else place
+        same.append(first if first < place else None)
+    return same
 
 
 @lru_cache(8192)  # most are the same at every step

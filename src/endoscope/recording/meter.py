@@ -24,7 +24,7 @@ from endoscope.recording.raw import RawCollector
 from endoscope.recording.structure import size_of
 from endoscope.stats import Measured, Request, measure
 
-SHARED_FROM = 50_000  # elements; a larger tensor with several names is measured once, and its row written for each
+SHARED_FROM = 50_000  # elements; a larger tensor with several names is measured once
 TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and more than this would leave the cache
 
 
@@ -45,7 +45,8 @@ class Portion:
     __slots__ = ("about", "arrivals", "names", "rows", "shapes", "values")
 
     def __init__(self) -> None:
-        self.arrivals: list[tuple[int, int | None]] = []  # row by row: number of the arrival, batch dimension
+        #: Row by row: number of the arrival, batch dimension, and the earlier row that is the same, if there is one.
+        self.arrivals: list[tuple[int, int | None, int | None]] = []
         self.about: list[About] = []  # row by row
         self.rows: Rows = {}
         self.names: dict[int, list[int | None]] = {}  # slot of a value -> batch dimension, once for each of its rows
@@ -160,7 +161,7 @@ class Meter:
             if of == "value":
                 self._recorder.kept.pop(slot, None)
                 self._recorder.kept_versions.pop(slot, None)
-        return [Request(tensors[number], dim) for number, dim in portion.arrivals]
+        return [Request(tensors[number], dim, same_as=other) for number, dim, other in portion.arrivals]
 
     def _worked_out(self, came: list[Arrival], shapes: list[Came]) -> Portion:
         """Rows of tensors that came in an order that was not seen before."""
@@ -175,19 +176,19 @@ class Meter:
             if of == "value":
                 portion.values[slot] = shape
             for dim in dims:
-                portion.rows.setdefault((slot, of), []).append((dim, self.count + len(portion.about)))
+                names = portion.rows.setdefault((slot, of), [])
+                same = [row - self.count for other, row in names if other == dim and math.prod(shape) >= SHARED_FROM]
+                names.append((dim, self.count + len(portion.about)))
                 portion.about.append((shape, dtype))
-                portion.arrivals.append((number, dim))
+                portion.arrivals.append((number, dim, same[0] if same else None))
         return portion
 
     def _new_name(
         self, portion: Portion, slot: int, said: int | None, shape: tuple[int, ...], dims: list[int | None]
     ) -> list[int | None]:
-        """The batch dimension of a value that has got one more name; none if its row serves that name, too."""
+        """The batch dimension of a value that has got one more name."""
         call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
         dim = self._batches.dim_of(shape, said, call)
-        if dim in dims and math.prod(shape) >= SHARED_FROM:
-            return []
         portion.names[slot] = [*dims, dim]
         return [dim]
 

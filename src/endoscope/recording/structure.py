@@ -41,8 +41,9 @@ class Script(NamedTuple):
     """Which tensors of a step are measured at its end, and how all of its rows are written."""
 
     rows: list[tuple[Item, str, int | None, Any]]  # whose it is: value, parameter, …; batch dimension; shape and type
-    keys: list[Key]
-    order: list[int] | None  # row of the measurement for each key; None if there is one key for each, in that order
+    same: list[int | None]  # for each of these, an earlier one that is the same tensor
+    keys: list[Key]  # of all rows, also of those that were measured before the end
+    order: list[int] | None  # the row of each key; None if they are in order and every row has its key
 
 
 class Structure(NamedTuple):

@@ -60,6 +60,8 @@ class Answers:
 
     def measured(self, gaps: list[tuple[int, str]], notes: list[tuple[int, str]]) -> Measured:
         """Everything as columns."""
+        for number, other in self.plan.copied:
+            self._copy(number, other)
         for number in self.plan.reordered:
             self._put_units_in_order(number)
         first, values, offsets = self._trimmed()
@@ -78,6 +80,15 @@ class Answers:
             gaps=gaps,
             notes=notes,
         )
+
+    def _copy(self, number: int, other: int) -> None:
+        """Give the answer of another request, which has as many samples and units."""
+        for columns in (self.numbers, self.counts):
+            columns[:, number] = columns[:, other]
+        for rows in (self.histograms, self.histogram_ends):
+            rows[number] = rows[other]
+        for lists, starts in ((self.samples, self.sample_starts), (self.units, self.unit_starts)):
+            lists[:, starts[number] : starts[number + 1]] = lists[:, starts[other] : starts[other + 1]]
 
     def _put_units_in_order(self, number: int) -> None:
         """Units were measured in the order of memory; bring them into the order of the tensor."""

@@ -56,6 +56,8 @@ class _Measurement:
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
         self.kernels = compiled.load()
+        self.readings: list[Reading | None] = []
+        self.copied: list[tuple[int, int]] = []  # request, and the one whose answer it gets, too
         self.addresses = array("q")
         self.minus = array("q")
         self.elsewhere: dict[int, Tensor] = {}  # request -> tensor to measure with torch
@@ -64,14 +66,17 @@ class _Measurement:
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
 
     def run(self, threads: int) -> Measured:
-        readings = [self._add(number, request) for number, request in enumerate(self.requests)]
-        plan = plan_of(readings, self.elsewhere)
+        for number, request in enumerate(self.requests):
+            self.readings.append(self._add(number, request))
+        plan = plan_of(self.readings, self.elsewhere, tuple(self.copied))
         answers = Answers(plan)
         fused = self._start_elsewhere(plan, answers) if self.elsewhere else None
         if self.kernels:
             plan.run(self.kernels, answers, self.addresses, self.minus, threads, (self.requests, self.kept))
         if fused:
             self.gaps += fused.collect()
+            failed = dict(self.gaps)
+            self.gaps += [(number, failed[other]) for number, other in self.copied if other in failed]
         for number, _ in self.gaps:
             answers.counts[0, number] = _count(self.requests[number].tensor)
         return answers.measured(sorted(self.gaps), self.notes)
@@ -81,7 +86,9 @@ class _Measurement:
         address, subtracted = 0, 0
         reading: Reading | None = None
         try:
-            tensor, batch_dim, samples, units, minus = request
+            tensor, batch_dim, samples, units, minus, same_as = request
+            if same_as is not None:
+                return self._again(number, same_as)
             if minus is not None:
                 subtracted = self._subtracted(request)
                 tensor = tensor if subtracted else self._difference(request)
@@ -102,6 +109,18 @@ class _Measurement:
             self.gaps.append((number, _reason(problem)))
         self.addresses.append(address)
         self.minus.append(subtracted)
+        return reading
+
+    def _again(self, number: int, other: int) -> Reading | None:
+        """A request that asks for the same as another one."""
+        self.addresses.append(0)
+        self.minus.append(0)
+        reading = self.readings[other]
+        if reading is None:
+            self.gaps += [(number, reason) for gap, reason in self.gaps if gap == other]
+        else:
+            self.copied.append((number, other))
+            self.notes += [(number, reading.note)] if reading.note else []
         return reading
 
     def _start_elsewhere(self, plan: Plan, answers: Answers) -> Fused:

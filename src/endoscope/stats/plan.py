@@ -51,11 +51,17 @@ class Plan:
     """Which requests are for the kernels, and where their answers go: everything but the addresses of the tensors.
 
     `readings` has one entry for each request, None for those that cannot be measured. `elsewhere` are the requests
-    that are not for the kernels, although they can be measured.
+    that are not for the kernels, although they can be measured; `copied` tells whose answer is that of another one.
     """
 
-    def __init__(self, readings: Sequence[Reading | None], elsewhere: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        readings: Sequence[Reading | None],
+        elsewhere: Collection[int] = (),
+        copied: tuple[tuple[int, int], ...] = (),
+    ) -> None:
         self.readings = readings
+        self.copied = copied
         self.sample_counts = [reading.samples if reading else 0 for reading in readings]
         self.sample_starts = [0, *accumulate(self.sample_counts)]
         self.unit_starts = [0, *accumulate([reading.how.units if reading else 0 for reading in readings])]
@@ -67,7 +73,8 @@ class Plan:
         self.reordered = [number for number, reading in enumerate(readings) if reading and reading.how.unit_order]
         for shared in (self.unit_offsets, self.sample_request, self.sample_index):  # by all who use this plan
             shared.flags.writeable = False
-        self._rows = [number for number, found in enumerate(readings) if found and number not in elsewhere]
+        not_here = {*elsewhere, *[number for number, _ in copied]}
+        self._rows = [number for number, found in enumerate(readings) if found and number not in not_here]
         self._dims = array("q")
         self._fields = np.zeros((len(readings), at.REQUEST_FIELDS), np.int64)
         for number in self._rows:
@@ -119,19 +126,21 @@ class Plan:
         return shares
 
 
-_plans: dict[tuple[int, ...], Plan] = {}  # identities of the readings -> the plan, which has those readings
+_plans: dict[Any, Plan] = {}  # identities of the readings, and what is copied -> the plan, which has those readings
 
 
-def plan_of(readings: list[Reading | None], elsewhere: Collection[int]) -> Plan:
+def plan_of(
+    readings: list[Reading | None], elsewhere: Collection[int], copied: tuple[tuple[int, int], ...]
+) -> Plan:
     """The plan for these readings: most steps ask for the same as the one before."""
     if elsewhere or None in readings:
-        return Plan(readings, elsewhere)
-    key = tuple(map(id, readings))
+        return Plan(readings, elsewhere, copied)
+    key = (*map(id, readings), copied)
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= MOST_PLANS:
             _plans.clear()
-        plan = _plans[key] = Plan(readings)
+        plan = _plans[key] = Plan(readings, (), copied)
     return plan
 
 

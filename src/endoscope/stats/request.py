@@ -21,6 +21,7 @@ class Request(NamedTuple):
     samples: bool = True  # also each sample on its own
     units: bool = True  # also each unit over the batch
     minus: torch.Tensor | None = None  # of the same shape and type: `tensor - minus` is measured
+    same_as: int | None = None  # an earlier request that asks for the same: its answer is given once more
 
 
 @dataclass(frozen=True, slots=True)
