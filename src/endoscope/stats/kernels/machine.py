@@ -133,6 +133,22 @@ lowest = primitive(types.float64, _DOUBLES, _extreme("llvm.minnum"))
 highest = primitive(types.float64, _DOUBLES, _extreme("llvm.maxnum"))
 
 
+def _prefetch(builder: Any, address: Any, offset: Any) -> Any:
+    byte = ir.IntType(8).as_pointer()
+    place = builder.inttoptr(builder.add(address, offset), byte)
+    kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+    read, soon, data = ir.Constant(INT32, 0), ir.Constant(INT32, 3), ir.Constant(INT32, 1)
+    builder.call(function, [place, read, soon, data])
+    return nothing()
+
+
+# Fetch what will be read next, so that memory and arithmetic do not wait for each other. Processors do so by themselves,
+# but stop at the end of every page. An address that is nobody's does no harm.
+prefetch = primitive(types.int32, (ADDRESS, INDEX), _prefetch)
+AHEAD = 2048  # bytes: far enough to arrive in time, near enough to be there still
+
+
 def _increment(builder: Any, address: Any, index: Any) -> Any:
     bump(builder, builder.inttoptr(address, INT32.as_pointer()), index)
     return nothing()

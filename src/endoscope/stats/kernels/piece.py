@@ -14,6 +14,7 @@ from endoscope.stats import layout as at
 from endoscope.stats.kernels import state as total
 from endoscope.stats.kernels import vectors as eight
 from endoscope.stats.kernels.machine import (
+    AHEAD,
     bits_of_float,
     fewer,
     get_f32,
@@ -25,6 +26,7 @@ from endoscope.stats.kernels.machine import (
     kernel,
     lesser,
     lowest,
+    prefetch,
     set_f32,
     set_f64,
 )
@@ -56,6 +58,7 @@ def sweep(
     for start in range(0, whole, BLOCK):
         s8, q8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
         for i in range(start, fewer(start + BLOCK, whole), eight.LANES):
+            prefetch(address, 4 * i + AHEAD)
             numbers = eight.load(address, i)
             shifted = eight.subtract(numbers, shifts)
             s8 = eight.add(s8, shifted)
@@ -100,6 +103,7 @@ def sweep_uncounted(address: int, length: int, shift: float) -> tuple[float, flo
         s8, q8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
         s9, q9, m9 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
         for i in range(start, fewer(start + BLOCK, whole), 2 * eight.LANES):
+            prefetch(address, 4 * i + AHEAD)
             numbers, others = eight.load(address, i), eight.load(address, i + eight.LANES)
             shifted, other = eight.subtract(numbers, shifts), eight.subtract(others, shifts)
             s8, s9 = eight.add(s8, shifted), eight.add(s9, other)

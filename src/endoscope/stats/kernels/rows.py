@@ -12,7 +12,7 @@ from endoscope.stats import layout as at
 from endoscope.stats.kernels import piece, units
 from endoscope.stats.kernels import state as total
 from endoscope.stats.kernels import vectors as eight
-from endoscope.stats.kernels.machine import fewer, get_f64, get_i64, greater, kernel, set_f64
+from endoscope.stats.kernels.machine import fewer, get_f64, get_i64, greater, kernel, prefetch, set_f64
 
 CHUNK = at.PIECE // 8  # columns that are added up on their own
 ROWS = 8
@@ -23,11 +23,14 @@ TOO_LARGE = np.float32(2.0**45)
 TOO_SMALL = np.float32(2.0**-48)
 
 
-@kernel("Tuple((f4, f4, f4, f4, f4, i4, i8))(i8, i8, i8, i8, i8, f4)")
+@kernel("Tuple((f4, f4, f4, f4, f4, i4, i8))(i8, i8, i8, i8, i8, f4, i8)")
 def _chunk(
-    job: int, rows: int, stride: int, first: int, end: int, shift: float
+    job: int, rows: int, stride: int, first: int, end: int, shift: float, ahead: int
 ) -> tuple[float, float, float, float, float, int, int]:
-    """Columns `first` to `end`: what `piece.sweep` returns, and the column at which it had to stop, or `end`."""
+    """Columns `first` to `end`: what `piece.sweep` returns, and the column at which it had to stop, or `end`.
+
+    `ahead` is how many bytes behind these numbers those of the next chunk are.
+    """
     sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
     largest = get_i64(job, at.UNIT_LARGEST)
     row = 4 * stride
@@ -37,6 +40,8 @@ def _chunk(
     too_large, too_small, nothing = eight.all_equal(TOO_LARGE), eight.all_equal(TOO_SMALL), eight.all_equal(ZERO)
     zeros, stopped = eight.no_counts(np.int32(0)), end
     for i in range(first, end, eight.LANES):
+        for number in range(ROWS):
+            prefetch(rows + number * row, 4 * i + ahead)
         a, b = eight.load(rows, i), eight.load(rows + row, i)
         c, d = eight.load(rows + 2 * row, i), eight.load(rows + 3 * row, i)
         e, f = eight.load(rows + 4 * row, i), eight.load(rows + 5 * row, i)
@@ -127,7 +132,8 @@ def add_rows(job: int, state: int, rows: int, stride: int, length: int) -> None:
     for first in range(0, length, CHUNK):
         end = fewer(first + CHUNK, length)
         shift = np.float32(get_f64(state, total.SHIFT))
-        s, q, m, lo, hi, z, stopped = _chunk(job, rows, stride, first, end, shift)
+        ahead = 4 * CHUNK if end < length else 4 * (ROWS * stride - first)  # here, or in the next eight rows
+        s, q, m, lo, hi, z, stopped = _chunk(job, rows, stride, first, end, shift, ahead)
         if stopped == end:
             _add_chunk(state, rows, stride, first, end, s, q, m, lo, hi, z, shift)
         else:
