@@ -11,6 +11,7 @@ import numpy as np
 
 from endoscope.stats import layout as at
 from endoscope.stats.kernels.machine import (
+    AHEAD,
     fewer,
     float_of_bits,
     get_f32,
@@ -23,9 +24,13 @@ from endoscope.stats.kernels.machine import (
     get_u32,
     get_u64,
     kernel,
+    prefetch,
     set_f32,
     set_f64,
 )
+
+BLOCK = 256  # numbers that are fetched together
+LINE = 64  # bytes that come from memory at once
 
 
 @kernel("i8(i8)")
@@ -151,9 +156,18 @@ def _gather(job: int, request: int, source: int, start: int, length: int, target
 
 
 @kernel("void(i8, i8, i8, i8)")
-def _subtract(source: int, other: int, count: int, target: int) -> None:
+def _subtract_block(source: int, other: int, count: int, target: int) -> None:
     for i in range(count):
         set_f32(target, i, get_f32(source, i) - get_f32(other, i))
+
+
+@kernel("void(i8, i8, i8, i8)")
+def _subtract(source: int, other: int, count: int, target: int) -> None:
+    for start in range(0, count, BLOCK):
+        for line in range(0, 4 * BLOCK, LINE):
+            prefetch(source, 4 * start + line + AHEAD)
+            prefetch(other, 4 * start + line + AHEAD)
+        _subtract_block(source + 4 * start, other + 4 * start, fewer(BLOCK, count - start), target + 4 * start)
 
 
 @kernel("i8(i8, i8, i8, i8, i8, i8)")
