@@ -162,6 +162,7 @@ class StepRecorder(Recorder):
         super().__init__(full=False, keeper=holder)
         holder.recorder = self
         self.holder = holder
+        self.of_backward = gradients
         self.failed = failed
         self.about_to_write: Callable[[list[Tensor]], None] = lambda written: None
         self.deaf = False
@@ -202,6 +203,8 @@ class StepRecorder(Recorder):
             with gradients.named(name), gradients.measured_early(self.holder.meter, name, _keeps_graph(args, kwargs)):
                 return func(*args, **kwargs)
         if func is torch.autograd.grad:
+            if self.holder.gradients.current is not None:
+                self.holder.gradients.hook_all()
             with self.holder.gradients.handed_over():
                 return super().hear_slowly(func, facts, args, kwargs)
         return super().hear_slowly(func, facts, args, kwargs)
