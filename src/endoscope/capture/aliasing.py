@@ -64,6 +64,7 @@ class Aliasing:
         self._objects = objects
         self._held = held  # `objects` are tensors, not weak references
         self._indexed = 0
+        self._put_off: tuple[int, frozenset[int]] = (0, frozenset())  # first slots that are not taken in, their storages
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._homes: dict[int, int] = {}  # id of tensor -> storage
         self._versions: dict[int, set[int]] = {}  # storage -> where heard writes left its version counters
@@ -72,9 +73,21 @@ class Aliasing:
     def _dereference(self, reference: Any) -> Any:
         return reference if self._held else reference()
 
-    def index(self) -> None:
-        """Take in the tensors that were made since the last time."""
-        for slot in range(self._indexed, len(self._objects)):
+    def put_off(self, storages: frozenset[int]) -> None:
+        """The tensors that are there now need not be taken in before one of these storages is asked for."""
+        self._put_off = (len(self._objects), storages)
+        self._indexed = len(self._objects)
+
+    def index(self, key: int | None = None) -> None:
+        """Take in the tensors that were made since the last time, and all those on the storage `key`."""
+        if key in self._put_off[1]:
+            first, self._put_off = self._put_off[0], (0, frozenset())
+            self._take_in(range(first))
+        self._take_in(range(self._indexed, len(self._objects)))
+        self._indexed = len(self._objects)
+
+    def _take_in(self, slots: range) -> None:
+        for slot in slots:
             tensor = self._dereference(self._objects[slot])
             if tensor is not None:
                 key = storage_key(tensor)
@@ -90,7 +103,6 @@ class Aliasing:
                     member.region = None  # worked out when a neighbour is written
                     member.latest = slot
                     member.uncopied.append(slot)
-        self._indexed = len(self._objects)
 
     def neighbours(self, tensor: torch.Tensor) -> Iterable[tuple[int, torch.Tensor]]:
         """Living tensors that use the storage of `tensor` (itself included), with their latest slots."""
@@ -98,8 +110,8 @@ class Aliasing:
 
     def _members(self, tensor: torch.Tensor, within: Region | None = None) -> list[tuple[_Member, torch.Tensor]]:
         """Living tensors on a storage; with `within`, not those that clearly lie elsewhere."""
-        self.index()
         key = storage_key(tensor)
+        self.index(key)
         if key is None:
             slot = self._ids.get(id(tensor))
             return [] if slot is None else [(_Member(tensor, None, slot, [slot]), tensor)]
@@ -133,8 +145,8 @@ class Aliasing:
                     member.uncopied = []
 
     def _key_after_index(self, tensor: torch.Tensor) -> int:
-        self.index()
         key = storage_key(tensor)
+        self.index(key)
         return 0 if key is None else key
 
     def let_go(self, tensor: torch.Tensor) -> list[int]:
@@ -152,7 +164,7 @@ class Aliasing:
         if key is None:
             return
         self._versions.setdefault(key, set()).add(version_of(tensor))
-        self.index()
+        self.index(key)
         if len(self._by_storage.get(key, ())) <= 1:
             return  # nobody else is on this storage
         written = region_of(tensor)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from endoscope.capture.calls import Calls
 from endoscope.capture.records import SOURCE, Source, slots_of
-from endoscope.capture.regions import is_uninitialised
+from endoscope.capture.regions import is_uninitialised, storage_key
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -24,6 +24,7 @@ class Sources(NamedTuple):
     objects: list[Any]
     nodes: list[Any]
     sources: dict[int, Source]
+    storages: dict[tuple[int, ...], frozenset[int]]  # where their numbers are -> the storages that these are in
 
     @classmethod
     def of(cls, calls: Calls) -> Sources:
@@ -36,6 +37,7 @@ class Sources(NamedTuple):
                 for number, (kind, _, _) in enumerate(named)
             ],
             sources={number: Source(kind, name, -1) for number, (kind, name, _) in enumerate(named)},
+            storages={},
         )
 
     def put_into(self, recorder: Recorder) -> None:
@@ -45,6 +47,22 @@ class Sources(NamedTuple):
         recorder.slot_node.extend(range(len(self.nodes)))
         recorder.nodes.extend(self.nodes)
         recorder.sources.update(self.sources)
+        storages = self._storages()
+        if storages is not None:
+            recorder.aliasing.put_off(storages)
+
+    def _storages(self) -> frozenset[int] | None:
+        """Where all of them are, looked up only if one was moved; None if there is one that has no place."""
+        tensors = [reference() for reference in self.objects]
+        try:
+            places = tuple([tensor.data_ptr() for tensor in tensors])
+        except (AttributeError, RuntimeError, NotImplementedError):
+            return None
+        if places not in self.storages:
+            keys = [storage_key(tensor) for tensor in tensors]
+            self.storages.clear()
+            self.storages[places] = frozenset([key for key in keys if key is not None])
+        return self.storages[places]
 
 
 def first_calls(recorder: Recorder) -> dict[int, int]:
