@@ -64,7 +64,10 @@ class Aliasing:
         self._objects = objects
         self._held = held  # `objects` are tensors, not weak references
         self._indexed = 0
-        self._put_off: tuple[int, frozenset[int]] = (0, frozenset())  # first slots that are not taken in, their storages
+        self._put_off: tuple[int, frozenset[int]] = (
+            0,
+            frozenset(),
+        )  # first slots that are not taken in, their storages
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._homes: dict[int, int] = {}  # id of tensor -> storage
         self._versions: dict[int, set[int]] = {}  # storage -> where heard writes left its version counters

@@ -69,6 +69,17 @@ def _joined_paths(leaves: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return [(", ".join(paths[identity]), value) for identity, value in values.items()]
 
 
+def call_module(recorder: Recorder, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+    """`original(module, ...)`, as a call of that module."""
+    call = recorder.begin_module(module, args, kwargs)
+    try:
+        out = original(module, *args, **kwargs)
+        recorder.end_module(call, out)
+        return out
+    finally:
+        recorder.leave(call)
+
+
 def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """TorchScript runs below Python: its body becomes one operation."""
     name = getattr(script, "original_name", None) or getattr(script, "name", None) or type(script).__name__

@@ -443,15 +443,7 @@ class Recorder(TorchFunctionMode):
     def is_target(self, module: torch.nn.Module) -> bool:
         return module is self.target
 
-    def call_module(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        """`original(module, ...)`, as a call of that module."""
-        call = self.begin_module(module, args, kwargs)
-        try:
-            out = original(module, *args, **kwargs)
-            self.end_module(call, out)
-            return out
-        finally:
-            self.leave(call)
+    call_module = boundary.call_module
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
         root = not self.inside_target and self.is_target(module)

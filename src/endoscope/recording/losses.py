@@ -4,8 +4,8 @@ A tensor hook sees the whole gradient of one backward pass, also where a tensor 
 gradient, which costs nothing but memory.
 
 A parameter that has no `.grad` before a backward pass has its gradient there afterwards, so it needs no hook. If there
-is a `.grad` already, a hook that runs before the gradient is added to it holds the incoming one: so gradients of several
-losses stay apart exactly. The same hooks are needed where somebody else has hooks, which may use the gradient up.
+is a `.grad` already, a hook that runs before the gradient is added to it holds the incoming one, so that gradients of
+several losses stay apart exactly. The same hooks are needed where others have hooks, which may use the gradient up.
 `.grad` is *borrowed*, not copied: only when something is about to write into it, a copy takes its place.
 
     another backward pass    the hook sees that `.grad` is borrowed

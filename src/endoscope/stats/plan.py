@@ -90,9 +90,15 @@ class Plan:
         self._dims.extend(reading.dims)
 
     def run(
-        self, kernels: Kernels, answers: Answers, addresses: array[int], minus: array[int], threads: int, tensors: object
+        self,
+        kernels: Kernels,
+        answers: Answers,
+        addresses: array[int],
+        minus: array[int],
+        threads: int,
+        tensors: object,
     ) -> None:
-        """Measure everything.
+        """Measure everything; `addresses` are those of the tensors, and `minus` of what is subtracted from them, or 0.
 
         A second thread holds on to the tensors, this plan and the answers: it knows only their addresses, and may
         outlive this call when an interrupt ends it.
@@ -129,9 +135,7 @@ class Plan:
 _plans: dict[Any, Plan] = {}  # identities of the readings, and what is copied -> the plan, which has those readings
 
 
-def plan_of(
-    readings: list[Reading | None], elsewhere: Collection[int], copied: tuple[tuple[int, int], ...]
-) -> Plan:
+def plan_of(readings: list[Reading | None], elsewhere: Collection[int], copied: tuple[tuple[int, int], ...]) -> Plan:
     """The plan for these readings: most steps ask for the same as the one before."""
     if elsewhere or None in readings:
         return Plan(readings, elsewhere, copied)

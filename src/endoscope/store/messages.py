@@ -70,7 +70,7 @@ class _Body:
         if kind.__class__ is list:
             column = values if values.__class__ is ListColumn else list_column(values)
             self._numbers(column.offsets, _INT32)
-            self.add(column.values, kind[0])  # type: ignore[index]
+            self.add(column.values, kind[0])
         elif kind is None:
             encoded = [value.encode(errors="replace") for value in values]  # half a surrogate pair has no encoding
             self._numbers(_offsets(encoded), _INT32)

@@ -103,9 +103,7 @@ class TrialWriter:
         ordinal = self._ordinal
         values, refused = self._storable(record.raw)
         raw_file = paths.raw_name(record.number, ordinal) if values else ""
-        messages = {
-            table: batch_message(table, columns) for table, columns in self._rows.of(record, ordinal).items()
-        }
+        messages = {table: batch_message(table, columns) for table, columns in self._rows.of(record, ordinal).items()}
         messages["steps"] = batch_message("steps", rows.of_step(record, ordinal, raw_file))
         files: dict[str, Sequence[Bytes]] = {}
         if raw_file:

@@ -143,7 +143,7 @@ def _prefetch(builder: Any, address: Any, offset: Any) -> Any:
     return nothing()
 
 
-# Fetch what will be read next, so that memory and arithmetic do not wait for each other. Processors do so by themselves,
+# Fetch what will be read next, so that memory and arithmetic do not wait for each other. Processors do so on their own,
 # but stop at the end of every page. An address that is nobody's does no harm.
 prefetch = primitive(types.int32, (ADDRESS, INDEX), _prefetch)
 AHEAD = 2048  # bytes: far enough to arrive in time, near enough to be there still
