@@ -1,0 +1,142 @@
+"""Modules that are one operation are heard once; what is recorded of their next calls is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+import endoscope
+from endoscope.recording.hearing import StepRecorder
+from endoscope.recording.known_calls import SETTINGS
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(7, 8)
+        self.up, self.norm, self.act, self.down = nn.Linear(8, 6), nn.LayerNorm(6), nn.ReLU(), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.down(self.act(self.norm(self.up(self.embed(x)))))
+        return out
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
+    """The modules whose calls were not listened to, in order."""
+    calls: list[nn.Module] = []
+    call = StepRecorder._call_known
+
+    def noted(self: StepRecorder, known: Any, *args: Any) -> Any:
+        calls.append(known.module)
+        return call(self, known, *args)
+
+    monkeypatch.setattr(StepRecorder, "_call_known", noted)
+    return calls
+
+
+def recorded(folder: Path, model: nn.Module, steps: int, between: Callable[[int], None] | None = None) -> Any:
+    torch.manual_seed(1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(folder, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        for number in range(steps):
+            model(torch.arange(6)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if between is not None:
+                between(number)
+    return endoscope.open(run.path)
+
+
+def test_they_are_recorded_as_if_they_were_heard(
+    tmp_path: Path, known: list[nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model = Layers()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    with_known = recorded(tmp_path / "known", model, 3)
+    names = ["Embedding", "Linear", "LayerNorm", "ReLU", "Linear"]
+    assert [type(module).__name__ for module in known] == names * 2
+    model.load_state_dict(state)
+    monkeypatch.setattr("endoscope.recording.hearing.SETTINGS", {})  # so that nothing is learned
+    heard = recorded(tmp_path / "heard", model, 3)
+    assert len(known) == 10
+    for number in range(3):
+        assert with_known.graph(number) == heard.graph(number) == with_known.graph(0)
+    query = "select * from stats order by step, node, of"
+    assert repr(with_known.sql(query).fetchall()) == repr(heard.sql(query).fetchall())  # NaN is not equal to itself
+
+
+def exchange_eps(model: Layers) -> None:
+    model.norm.eps = 10.0
+
+
+def exchange_forward(model: Layers) -> None:
+    model.norm.forward = lambda x: x * 2.0  # type: ignore[method-assign]
+
+
+def hook(model: Layers) -> None:
+    model.norm.register_forward_hook(lambda module, args, out: out + 1.0)
+
+
+def set_in_place(model: Layers) -> None:
+    model.act.inplace = True
+
+
+def normalise(model: Layers) -> None:
+    weight_norm(model.up)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [(exchange_eps, "norm"), (exchange_forward, "norm"), (hook, "norm"), (set_in_place, "act"), (normalise, "up")],
+)
+def test_what_has_changed_is_heard_again(
+    tmp_path: Path, known: list[nn.Module], change: Callable[[Layers], None], name: str
+) -> None:
+    model = Layers()
+    changed = model.get_submodule(name)
+
+    def between(number: int) -> None:
+        if number == 1:
+            assert changed in known
+            known.clear()
+            change(model)
+
+    recording = recorded(tmp_path, model, 3, between)
+    assert changed not in known
+    assert recording.series(name, "count").values.tolist() == [36.0] * 3
+    if change is exchange_forward:
+        twice = recording.series(name, "max").values[2] / recording.series("up", "max").values[2]
+        assert twice == pytest.approx(2.0)
+
+
+def test_modes_of_the_user_see_every_operation(tmp_path: Path, known: list[nn.Module]) -> None:
+    seen: list[str] = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        recorded(tmp_path, Layers(), 2)
+    assert known == [] and seen.count("linear") == 4
+
+
+def test_all_settings_are_attributes_of_their_classes() -> None:
+    examples = {
+        nn.Linear: nn.Linear(2, 2), nn.Embedding: nn.Embedding(2, 2), nn.LayerNorm: nn.LayerNorm(2),
+        nn.GroupNorm: nn.GroupNorm(1, 2), nn.Conv1d: nn.Conv1d(1, 1, 1), nn.Conv2d: nn.Conv2d(1, 1, 1),
+        nn.Conv3d: nn.Conv3d(1, 1, 1), nn.MaxPool2d: nn.MaxPool2d(2), nn.AvgPool2d: nn.AvgPool2d(2),
+    }  # fmt: skip
+    for kind, names in SETTINGS.items():
+        module = examples.get(kind) or kind()
+        assert all(hasattr(module, name) for name in names), kind

@@ -1,0 +1,151 @@
+"""Gradients of parameters, as a recording has them: with and without hooks, whoever computes them, one loss or two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd import backward as known_by_another_name
+
+import endoscope
+from endoscope.recording.losses import LossGradients
+
+Passes = Callable[[Any, nn.Module, Any, Tensor, Tensor], None]
+
+
+def added(step: Any, model: nn.Module, optimizer: Any, a: Tensor, b: Tensor) -> None:
+    with step.gradients("a"):
+        a.backward(retain_graph=True)
+    with step.gradients("b"):
+        b.backward()
+
+
+def cleared(step: Any, model: nn.Module, optimizer: Any, a: Tensor, b: Tensor) -> None:
+    with step.gradients("a"):
+        a.backward(retain_graph=True)
+    optimizer.zero_grad()
+    with step.gradients("b"):
+        b.backward()
+
+
+def set_to_zero(step: Any, model: nn.Module, optimizer: Any, a: Tensor, b: Tensor) -> None:
+    with step.gradients("a"):
+        a.backward(retain_graph=True)
+    optimizer.zero_grad(set_to_none=False)
+    with step.gradients("b"):
+        b.backward()
+
+
+def by_function(step: Any, model: nn.Module, optimizer: Any, a: Tensor, b: Tensor) -> None:
+    with step.gradients("a"):
+        torch.autograd.backward(a, retain_graph=True)
+    with step.gradients("b"):
+        torch.autograd.backward(b)
+
+
+def handed_over(step: Any, model: nn.Module, optimizer: Any, a: Tensor, b: Tensor) -> None:
+    for name, loss in (("a", a), ("b", b)):
+        with step.gradients(name):
+            torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)
+
+
+def clipped(step: Any, model: nn.Module, optimizer: Any, a: Tensor, b: Tensor) -> None:
+    with step.gradients("a"):
+        a.backward(retain_graph=True)
+    nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+    with step.gradients("b"):
+        b.backward()
+
+
+@pytest.mark.parametrize("passes", [added, cleared, set_to_zero, by_function, handed_over, clipped])
+@pytest.mark.parametrize("kept", [False, True], ids=["cleared between steps", "kept between steps"])
+def test_two_losses_are_kept_apart(tmp_path: Path, passes: Passes, kept: bool) -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 2), torch.randn(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    expected: dict[str, list[float]] = {"a": [], "b": []}
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(3):
+            with run.step() as step:
+                out = model(x)
+                a, b = out.square().sum(), out.abs().sum()
+                for name, loss in (("a", a), ("b", b)):
+                    with torch.no_grad():
+                        gradient = torch.autograd.grad(loss, model.weight, retain_graph=True)[0]
+                        expected[name].append(float(gradient.norm()))
+                passes(step, model, optimizer, a, b)
+                optimizer.step()
+            if not kept:
+                optimizer.zero_grad()
+    recording = endoscope.open(run.path)
+    for name, norms in expected.items():
+        found = recording.series("weight", "norm", of=f"gradient:{name}").values
+        assert found.tolist() == pytest.approx(norms, rel=1e-5)
+    assert not recording.gaps
+
+
+def test_a_pass_that_nobody_heard_is_found_at_the_update(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(2):
+            known_by_another_name(model(torch.ones(4, 3)).sum())
+            optimizer.step()
+            optimizer.zero_grad()
+    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0, 4.0]
+
+
+def test_a_pass_that_raises_leaves_what_had_arrived(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def refuse(_: Tensor) -> None:
+        raise ValueError("as told")
+
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        hidden = model[0](torch.ones(4, 3))
+        with run.step():
+            hidden = model[0](torch.ones(4, 3))
+            hidden.register_hook(refuse)
+            with pytest.raises(ValueError, match="as told"):
+                model[1](hidden).sum().backward()
+            optimizer.step()
+    recording = endoscope.open(run.path)
+    assert recording.series("1.bias", "mean", of="gradient:loss").values.tolist() == [4.0]
+    assert "0.bias" in recording.steps[0].extra["no_gradient"]
+
+
+def test_hooks_are_put_on_only_where_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked: list[int] = []
+    watch = LossGradients.watch_parameter
+
+    def counted(self: LossGradients, slot: int, parameter: Tensor) -> None:
+        hooked.append(slot)
+        watch(self, slot, parameter)
+
+    monkeypatch.setattr(LossGradients, "watch_parameter", counted)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(2):
+            model(torch.ones(4, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert hooked == []
+        seen: list[Tensor] = []
+        model.bias.register_hook(seen.append)
+        model(torch.ones(4, 3)).sum().backward()
+        optimizer.step()
+        assert hooked == [-2] and len(seen) == 1
+        model(torch.ones(4, 3)).sum().backward()  # `.grad` was not cleared
+        optimizer.step()
+        assert sorted(hooked) == [-2, -2, -1]
+    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0] * 4
