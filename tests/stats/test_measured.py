@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from endoscope.schema.stats import COUNTS, SAMPLE, UNIT, WHOLE
-from endoscope.stats import Measured, Request, joined, measure
+from endoscope.stats import Measured, Request, joined, measure, measure_part
 from tests.stats import compare
 from tests.stats.plain_torch import measure_with_torch
 
@@ -62,7 +62,7 @@ def test_types_and_lengths(way) -> None:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("cut", range(6))
 def test_joined_is_measured_together(cut: int) -> None:
     every = requests()
-    assert same(joined([measure(every[:cut]), measure(every[cut:])]), measure(every))
+    assert same(joined([measure_part(every[:cut]), measure_part(every[cut:])]), measure(every))
 
 
 def test_two_threads_find_the_same_as_one() -> None:

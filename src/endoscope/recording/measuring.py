@@ -21,7 +21,7 @@ from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
 from endoscope.recording.structure import Item, Script, Structure, size_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Measured, Request, chosen, joined
+from endoscope.stats import Answers, Measured, Request, chosen, joined
 
 MOST_SCRIPTS = 64  # of one structure
 
@@ -248,7 +248,7 @@ class _Found:
         self.early.append(Early(item, of, dim, row))
         return True
 
-    def from_meter(self) -> tuple[list[Measured], int, list[Request]]:
+    def from_meter(self) -> tuple[list[Answers], int, list[Request]]:
         """What is measured already, how many rows the meter has, and what the last of them are of."""
         meter = self._meter
         return ([], 0, []) if meter is None else (meter.parts, meter.count, list(meter.last))

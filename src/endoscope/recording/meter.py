@@ -22,7 +22,7 @@ from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.structure import size_of
-from endoscope.stats import Measured, Request, measure
+from endoscope.stats import Answers, Request, measure_part
 
 SHARED_FROM = 50_000  # elements; a larger tensor with several names is measured once
 TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and more than this would leave the cache
@@ -67,7 +67,7 @@ class Meter:
         self._known = known
         self.raw = raw
         self.portions: list[Portion] = []
-        self.parts: list[Measured] = []  # one for each portion but the last
+        self.parts: list[Answers] = []  # one for each portion but the last
         self.count = 0  # rows so far
         self.shapes: dict[int, tuple[int, ...]] = {}  # slot -> shape of what was measured there
         self.came_again: set[tuple[int, str]] = set()  # gradients of which only a part was measured
@@ -193,12 +193,12 @@ class Meter:
         return [dim]
 
 
-def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int) -> Measured:
+def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int) -> Answers:
     """Statistics of tensors, and raw values of those that could be measured; `first` is the row of the first one."""
-    measured = measure(requests)
+    answers = measure_part(requests)
     if raw.wants:
-        refused = {number for number, _ in measured.gaps}
+        refused = {number for number, _ in answers.gaps}
         for number, request in enumerate(requests):
             if number not in refused:
                 raw.add(first + number, request.tensor, request.batch_dim, request.minus)
-    return measured
+    return answers

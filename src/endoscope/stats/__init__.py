@@ -1,7 +1,10 @@
 """Numbers about tensors: of the whole, per sample, per unit, a histogram, quantiles, singular values."""
 
-from endoscope.stats.measuring import measure, warm
-from endoscope.stats.request import Measured, Request, chosen, joined
+from endoscope.stats.answers import Answers, joined
+from endoscope.stats.measuring import measure, measure_part, warm
+from endoscope.stats.request import Measured, Request, chosen
 from endoscope.stats.singular import Spectrum, spectrum
 
-__all__ = ["Measured", "Request", "Spectrum", "chosen", "joined", "measure", "spectrum", "warm"]
+__all__ = [
+    "Answers", "Measured", "Request", "Spectrum", "chosen", "joined", "measure", "measure_part", "spectrum", "warm",
+]  # fmt: skip

@@ -1,14 +1,19 @@
-"""Memory that statistics are written to, and how it becomes a `Measured`."""
+"""Memory that statistics are written to, and how it becomes a `Measured`.
+
+measure_part ─► Answers ─┐
+measure_part ─► Answers ─┴─► joined ─► Measured
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, NUMBERS, QUANTILES, SAMPLE, UNIT, WHOLE
-from endoscope.stats.plan import address_of
+from endoscope.stats.plan import address_of, together
 from endoscope.stats.request import Measured
 
 if TYPE_CHECKING:
@@ -17,40 +22,30 @@ if TYPE_CHECKING:
     from endoscope.stats.plan import Plan
 
 _COLUMNS = (*NUMBERS, *QUANTILES, *COUNTS)
+_NAN = np.float32(np.nan)
 
 
 class Answers:
-    """The statistics of n requests, some of them with samples and units: all in one piece of memory."""
+    """The statistics of n requests, some of them with samples and units."""
 
     def __init__(self, plan: Plan) -> None:
         requests = len(plan.readings)
         self.plan = plan
         self.sample_starts, self.unit_starts = plan.sample_starts, plan.unit_starts
-        shapes = (
-            (np.float64, len(NUMBERS) + len(QUANTILES), requests),
-            (np.int64, len(COUNTS), requests),
-            (np.int64, requests, 2),
-            (np.uint32, requests, HISTOGRAM_BINS),
-            (np.float32, len(SAMPLE), plan.sample_starts[-1]),
-            (np.float32, len(UNIT), plan.unit_starts[-1]),
-        )
-        sizes = [(rows * columns * np.dtype(kind).itemsize + 7) // 8 * 8 for kind, rows, columns in shapes]
-        starts = [0, *accumulate(sizes)]
-        self._memory = np.zeros(starts[-1], np.uint8)
-        self._starts = starts
-        parts = [
-            self._memory[start : start + rows * columns * np.dtype(kind).itemsize].view(kind).reshape(rows, columns)
-            for start, (kind, rows, columns) in zip(starts, shapes, strict=False)
-        ]
-        self.numbers, self.counts, self.histogram_ends, self.histograms, self.samples, self.units = parts
-        for part in (self.numbers, self.samples, self.units):
-            part.fill(np.nan)
+        self.numbers = np.full((len(NUMBERS) + len(QUANTILES), requests), np.nan)
+        self.counts = np.zeros((len(COUNTS), requests), np.int64)
+        self.histograms = np.zeros((requests, HISTOGRAM_BINS), np.uint32)
+        self.histogram_ends = np.zeros((requests, 2), np.int64)
+        self.samples = np.full((len(SAMPLE), plan.sample_starts[-1]), _NAN)
+        self.units = np.full((len(UNIT), plan.unit_starts[-1]), _NAN)
+        self.gaps: list[tuple[int, str]] = []
+        self.notes: list[tuple[int, str]] = []
 
     def addresses(self) -> list[int]:
         """The fields of a job that say where the answers go, in the order of `layout`."""
-        first = address_of(self._memory)
-        numbers, counts, ends, histograms, samples, units = [first + start for start in self._starts[:-1]]
-        return [numbers, counts, histograms, ends, samples, self.samples.shape[1], units, self.units.shape[1]]
+        first = [address_of(part) for part in (self.numbers, self.counts, self.histograms, self.histogram_ends)]
+        samples, units = self.samples, self.units
+        return [*first, address_of(samples), samples.shape[1], address_of(units), units.shape[1]]
 
     def trim(self, request: int) -> None:
         """Note which bins of a histogram are in use; the kernels do that themselves."""
@@ -58,28 +53,12 @@ class Answers:
         if len(used):
             self.histogram_ends[request] = used[0], used[-1] + 1
 
-    def measured(self, gaps: list[tuple[int, str]], notes: list[tuple[int, str]]) -> Measured:
-        """Everything as columns."""
+    def settle(self) -> None:
+        """Everything is measured."""
         for number, other in self.plan.copied:
             self._copy(number, other)
         for number in self.plan.reordered:
             self._put_units_in_order(number)
-        first, values, offsets = self._trimmed()
-        columns: dict[str, Any] = dict(zip(_COLUMNS, (*self.numbers, *self.counts), strict=True))
-        return Measured(
-            whole={name: columns[name] for name in WHOLE},
-            hist_first=first,
-            hist_values=values,
-            hist_offsets=offsets,
-            sample_request=self.plan.sample_request,
-            sample_index=self.plan.sample_index,
-            samples=dict(zip(SAMPLE, self.samples, strict=True)),
-            unit_shape=self.plan.unit_shape,
-            unit_offsets=self.plan.unit_offsets,
-            units=dict(zip(UNIT, self.units, strict=True)),
-            gaps=gaps,
-            notes=notes,
-        )
 
     def _copy(self, number: int, other: int) -> None:
         """Give the answer of another request, which has as many samples and units."""
@@ -100,10 +79,46 @@ class Answers:
         part = self.units[:, start : start + how.units]
         part[:] = part.reshape(len(UNIT), *read).transpose(back).reshape(part.shape)
 
-    def _trimmed(self) -> tuple[NDArray[np.int16], NDArray[np.uint32], NDArray[np.int32]]:
-        """Each histogram from its first to its last bin that is not empty: first bins, counts, offsets."""
-        ends = self.histogram_ends.tolist()
-        pieces = [row[first:end] for row, (first, end) in zip(self.histograms, ends, strict=True)]
-        values = np.concatenate(pieces) if pieces else np.zeros(0, np.uint32)
-        offsets = [0, *accumulate([end - first for first, end in ends])]
-        return self.histogram_ends[:, 0].astype(np.int16), values, np.array(offsets, np.int32)
+
+def joined(parts: Sequence[Answers]) -> Measured:
+    """The statistics of the requests of all parts, one part after the other, as columns."""
+    plan = parts[0].plan if len(parts) == 1 else together([part.plan for part in parts])
+    first, values, offsets = _trimmed(parts)
+    rows = (*_beside([part.numbers for part in parts]), *_beside([part.counts for part in parts]))
+    columns: dict[str, Any] = dict(zip(_COLUMNS, rows, strict=True))
+    return Measured(
+        whole={name: columns[name] for name in WHOLE},
+        hist_first=first,
+        hist_values=values,
+        hist_offsets=offsets,
+        sample_request=plan.sample_request,
+        sample_index=plan.sample_index,
+        samples=dict(zip(SAMPLE, _beside([part.samples for part in parts]), strict=True)),
+        unit_shape=plan.unit_shape,
+        unit_offsets=plan.unit_offsets,
+        units=dict(zip(UNIT, _beside([part.units for part in parts]), strict=True)),
+        gaps=_numbered(parts, [part.gaps for part in parts]),
+        notes=_numbered(parts, [part.notes for part in parts]),
+    )
+
+
+def _beside(blocks: list[NDArray[Any]]) -> NDArray[Any]:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+
+def _numbered(parts: Sequence[Answers], texts: list[list[tuple[int, str]]]) -> list[tuple[int, str]]:
+    firsts = accumulate([len(part.plan.readings) for part in parts], initial=0)
+    return [(first + request, text) for first, told in zip(firsts, texts, strict=False) for request, text in told]
+
+
+def _trimmed(parts: Sequence[Answers]) -> tuple[NDArray[np.int16], NDArray[np.uint32], NDArray[np.int32]]:
+    """Each histogram from its first to its last bin that is not empty: first bins, counts, offsets."""
+    ends = [part.histogram_ends.tolist() for part in parts]
+    pieces = [
+        row[first:end]
+        for part, of_part in zip(parts, ends, strict=True)
+        for row, (first, end) in zip(part.histograms, of_part, strict=True)
+    ]
+    values = np.concatenate(pieces) if pieces else np.zeros(0, np.uint32)
+    firsts = [first for of_part in ends for first, _ in of_part]
+    return np.array(firsts, np.int16), values, np.array([0, *accumulate(map(len, pieces))], np.int32)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from endoscope.stats import compiled, geometry
-from endoscope.stats.answers import Answers
+from endoscope.stats.answers import Answers, joined
 from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
 from endoscope.stats.plan import Plan, Reading, plan_of, reading_of
@@ -36,6 +36,11 @@ def measure(requests: Sequence[Request], *, threads: int | None = None) -> Measu
     Never raises because of a tensor: what cannot be measured is named in `gaps`. With `threads=2` a second
     thread helps with large steps; None takes one if torch itself may use several.
     """
+    return joined([measure_part(requests, threads=threads)])
+
+
+def measure_part(requests: Sequence[Request], *, threads: int | None = None) -> Answers:
+    """The same, to be `joined` with others before it is looked at."""
     # Modes of torch, a tracer for example, must not see what is asked here.
     with torch._C.DisableTorchFunction():
         return _Measurement(requests).run(_threads() if threads is None else threads)
@@ -65,7 +70,7 @@ class _Measurement:
         self.notes: list[tuple[int, str]] = []
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
 
-    def run(self, threads: int) -> Measured:
+    def run(self, threads: int) -> Answers:
         for number, request in enumerate(self.requests):
             self.readings.append(self._add(number, request))
         plan = plan_of(self.readings, self.elsewhere, tuple(self.copied))
@@ -79,7 +84,9 @@ class _Measurement:
             self.gaps += [(number, failed[other]) for number, other in self.copied if other in failed]
         for number, _ in self.gaps:
             answers.counts[0, number] = _count(self.requests[number].tensor)
-        return answers.measured(sorted(self.gaps), self.notes)
+        answers.gaps, answers.notes = sorted(self.gaps), self.notes
+        answers.settle()
+        return answers
 
     def _add(self, number: int, request: Request) -> Reading | None:
         """Find out how to measure one tensor, and where the kernels find it if they can do that."""
@@ -97,11 +104,11 @@ class _Measurement:
                 tensor = self._plain(tensor)
                 place = locate(tensor)
             strides = None if not batch_dim and tensor.is_contiguous() else tensor.stride()
-            reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units)
-            if place is not None and self.kernels:
-                address = place
+            by_kernels = place is not None and self.kernels is not None
+            reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units, by_kernels)
+            if by_kernels:
+                address = place or 0
             else:
-                reading = reading._replace(how=reading.how._replace(unit_order=()))  # torch keeps their order
                 self.elsewhere[number] = tensor
             if reading.note:
                 self.notes.append((number, reading.note))
@@ -166,12 +173,15 @@ def _reading(
     batch_dim: int | None,
     want_samples: bool,
     want_units: bool,
+    by_kernels: bool,
 ) -> Reading:
     batch = geometry.batch_axis(shape, batch_dim)
     if strides is None:
         how = geometry.contiguous(shape, batch, want_units)
     else:
         how = geometry.strided(shape, strides, batch, want_units)
+    if not by_kernels:
+        how = how._replace(unit_order=())  # torch keeps their order
     samples, note = how.samples if want_samples and batch is not None else 0, ""
     if samples > SAMPLE_CAP:
         note = f"it has {samples} samples, which were not measured one by one: the limit is {SAMPLE_CAP}"

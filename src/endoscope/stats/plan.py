@@ -148,6 +148,11 @@ def plan_of(readings: list[Reading | None], elsewhere: Collection[int], copied: 
     return plan
 
 
+def together(plans: Sequence[Plan]) -> Plan:
+    """One plan for the requests of all, to arrange their answers."""
+    return plan_of([reading for plan in plans for reading in plan.readings], (), ())
+
+
 def address_of(memory: NDArray[Any]) -> int:
     address: int = memory.__array_interface__["data"][0]
     return address

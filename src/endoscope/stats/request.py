@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -43,48 +42,6 @@ class Measured:
     units: dict[str, NDArray[np.float32]]  # schema.stats.UNIT -> numbers
     gaps: list[tuple[int, str]]  # request, and why it could not be measured
     notes: list[tuple[int, str]] = field(default_factory=list)  # request, and what was left out of it
-
-
-def joined(parts: Sequence[Measured]) -> Measured:
-    """The statistics of the requests of all parts, one part after the other."""
-    import numpy as np
-
-    if len(parts) == 1:
-        return parts[0]
-    firsts = list(accumulate((len(part.unit_shape) for part in parts), initial=0))
-
-    def columns(of: str) -> dict[str, NDArray[Any]]:
-        tables = [getattr(part, of) for part in parts]
-        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-
-    def column(of: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, of) for part in parts])
-
-    def offsets(of: str) -> NDArray[np.int32]:
-        lists = [getattr(part, of) for part in parts]
-        starts = accumulate((int(entry[-1]) for entry in lists), initial=0)
-        moved = [entry[1:] + np.int32(start) for entry, start in zip(lists, starts, strict=False)]
-        return np.concatenate([lists[0][:1], *moved])
-
-    def numbered(of: str) -> list[tuple[int, str]]:
-        entries = zip(firsts, parts, strict=False)
-        return [(first + request, text) for first, part in entries for request, text in getattr(part, of)]
-
-    requests = [part.sample_request + np.int32(first) for first, part in zip(firsts, parts, strict=False)]
-    return Measured(
-        whole=columns("whole"),
-        hist_first=column("hist_first"),
-        hist_values=column("hist_values"),
-        hist_offsets=offsets("hist_offsets"),
-        sample_request=np.concatenate(requests),
-        sample_index=column("sample_index"),
-        samples=columns("samples"),
-        unit_shape=[shape for part in parts for shape in part.unit_shape],
-        unit_offsets=offsets("unit_offsets"),
-        units=columns("units"),
-        gaps=numbered("gaps"),
-        notes=numbered("notes"),
-    )
 
 
 def chosen(measured: Measured, requests: Sequence[int]) -> Measured:
