@@ -239,26 +239,34 @@ class StepRecorder(Recorder):
 
     def call_module(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         """Inside of a model, where tensors are handed from module to module, there is less to ask."""
-        if kwargs or not self.inside_target or (slots := self._slots_of_plain(module, args)) is None:
-            return super().call_module(original, module, args, kwargs)
-        calls = self.calls
-        outer, call = calls.current, len(calls.entries)
-        entry = Call(module, outer, len(self.nodes), slots, False, user_position(2))
-        calls.entries.append(entry)
-        calls.current = call
         try:
-            known = self.known_calls.get(id(module))
-            if known is not None and self._is_plain(args, slots) and known.holds_for(module):
+            call, known = self._begin_plain(module, args, kwargs)
+        except Exception as error:
+            self.give_up("a module call", error)
+            call, known = _UNHEARD, None
+        if call < 0:
+            return super().call_module(original, module, args, kwargs)
+        try:
+            if known is not None:
                 return self._call_known(known, original, call, args[0])
             out = original(module, *args)
             self._returned(call, out)
-            if known is None and module.__class__ in SETTINGS and not self.deaf:
-                known = learned(entry, self.nodes, self.known_before, self.ids.get(id(out)))
-                if known is not None:
-                    self.known_calls[id(module)] = known
             return out
         finally:
-            calls.current = outer
+            self.calls.current = self.calls.entries[call].parent
+
+    def _begin_plain(self, module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[int, Known | None]:
+        """The number of a call, and what is known about it; no number if more has to be asked about it."""
+        calls = self.calls
+        if kwargs or not self.inside_target or self.deaf or self.resting or id(module) not in calls.addresses:
+            return _UNHEARD, None
+        slots = self._slots_of_plain(args)
+        if slots is None:
+            return _UNHEARD, None
+        known = self.known_calls.get(id(module))
+        if known is not None and not (self._is_plain(args, slots) and known.holds_for(module)):
+            known = None
+        return calls.begin(module, len(self.nodes), slots, False, user_position(3)), known
 
     def _is_plain(self, args: Any, slots: list[int]) -> bool:
         """Whether a module is given one tensor and nothing else, which is what it was when it was made."""
@@ -286,10 +294,8 @@ class StepRecorder(Recorder):
                     self.give_up("the result of a module", error)
         return out
 
-    def _slots_of_plain(self, module: torch.nn.Module, args: Any) -> list[int] | None:
-        """Those of the tensors that are handed to a module; None if more has to be asked about it or about them."""
-        if self.deaf or self.resting or id(module) not in self.calls.addresses:
-            return None
+    def _slots_of_plain(self, args: Any) -> list[int] | None:
+        """Those of the tensors that are handed to a module; None if they would have to be searched for."""
         ids, slots = self.ids, []
         for value in args:
             kind = value.__class__
@@ -306,8 +312,17 @@ class StepRecorder(Recorder):
             try:
                 with _unheard():  # or we would hear ourselves looking at the result
                     self.holder.module_ended(call, out)
+                self._learn(self.calls.entries[call], out)
             except Exception as error:
                 self.give_up("the result of a module", error)
+
+    def _learn(self, entry: Call, out: Any) -> None:
+        """The next time this module is called, it may be known what it does."""
+        module = entry.module
+        if module.__class__ in SETTINGS and id(module) not in self.known_calls:
+            known = learned(entry, self.nodes, self.known_before, self.ids.get(id(out)))
+            if known is not None:
+                self.known_calls[id(module)] = known
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
         if self.deaf or self.resting:

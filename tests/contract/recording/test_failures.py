@@ -42,20 +42,33 @@ PLACES = """
     endoscope.recording.hearing:Holder.hold
     endoscope.recording.hearing:Holder.module_ended
     endoscope.recording.hearing:Listener.open
+    endoscope.recording.hearing:StepRecorder._begin_plain
+    endoscope.recording.hearing:StepRecorder._learn
     endoscope.recording.hearing:StepRecorder.hold_inputs
+    endoscope.recording.known_calls:Known.holds_for
+    endoscope.recording.known_calls:Known.node
     endoscope.recording.hearing:StepRecorder.loss_name
     endoscope.recording.losses:LossGradients._store
     endoscope.recording.losses:LossGradients._arrives
     endoscope.recording.losses:LossGradients._arrived
     endoscope.recording.losses:LossGradients.before_write
+    endoscope.recording.losses:LossGradients._collect
+    endoscope.recording.losses:LossGradients._hook_those_in_use
+    endoscope.recording.losses:LossGradients.watch_parameters
     endoscope.recording.losses:LossGradients.check
     endoscope.recording.losses:LossGradients.watch
     endoscope.recording.losses:LossGradients.watch_parameter
-    endoscope.recording.meter:measure
+    endoscope.recording.meter:measure_part
+    endoscope.recording.meter:Meter._numbered
+    endoscope.recording.meter:Meter._worked_out
     endoscope.recording.meter:Meter.flush
     endoscope.recording.meter:Meter.gradient
     endoscope.recording.meter:Meter.value
     endoscope.recording.measuring:RawCollector.add
+    endoscope.recording.measuring:_Found.found_again
+    endoscope.recording.measuring:_Found.looked_for
+    endoscope.recording.measuring:joined
+    endoscope.recording.sources:Sources.put_into
     endoscope.recording.schedule:Schedule.begin
     endoscope.recording.schedule:Schedule.finish
     endoscope.recording.watch:Watch.moved_by
