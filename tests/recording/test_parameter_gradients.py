@@ -1,4 +1,4 @@
-"""Gradients of parameters, as a recording has them: with and without hooks, whoever computes them, one loss or two."""
+"""Gradients of parameters, as a recording has them: whoever computes them and uses them, for one loss or two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.autograd import backward as known_by_another_name
 
 import endoscope
-from endoscope.recording.losses import LossGradients
 
 Passes = Callable[[Any, nn.Module, Any, Tensor, Tensor], None]
 
@@ -122,30 +121,45 @@ def test_a_pass_that_raises_leaves_what_had_arrived(tmp_path: Path) -> None:
     assert "0.bias" in recording.steps[0].extra["no_gradient"]
 
 
-def test_hooks_are_put_on_only_where_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hooked: list[int] = []
-    watch = LossGradients.watch_parameter
+def halved(parameter: nn.Parameter) -> None:
+    parameter.grad = parameter.grad * 0.5
 
-    def counted(self: LossGradients, slot: int, parameter: Tensor) -> None:
-        hooked.append(slot)
-        watch(self, slot, parameter)
 
-    monkeypatch.setattr(LossGradients, "watch_parameter", counted)
+def put_back(parameter: nn.Parameter) -> None:
+    gradient, parameter.grad = parameter.grad, None
+    parameter.grad = gradient.clone()
+
+
+@pytest.mark.parametrize("change", [halved, put_back])
+def test_what_is_put_into_grad_is_no_gradient_of_the_loss(
+    tmp_path: Path, change: Callable[[nn.Parameter], None]
+) -> None:
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
         run.watch(model, optimizer)
         for _ in range(2):
             model(torch.ones(4, 3)).sum().backward()
+            for parameter in model.parameters():
+                change(parameter)
             optimizer.step()
             optimizer.zero_grad()
-        assert hooked == []
-        seen: list[Tensor] = []
-        model.bias.register_hook(seen.append)
-        model(torch.ones(4, 3)).sum().backward()
-        optimizer.step()
-        assert hooked == [-2] and len(seen) == 1
-        model(torch.ones(4, 3)).sum().backward()  # `.grad` was not cleared
-        optimizer.step()
-        assert sorted(hooked) == [-2, -2, -1]
-    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0] * 4
+    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0, 4.0]
+
+
+def test_a_gradient_that_is_used_up_inside_of_the_pass_is_recorded(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    node = model.weight.expand_as(model.weight).grad_fn.next_functions[0][0]
+
+    def use_up(*_: Any) -> None:
+        model.weight.grad = None
+
+    node.register_hook(use_up)
+    with endoscope.Run(tmp_path, trial="t", when=1) as run:
+        run.watch(model, optimizer)
+        for _ in range(2):
+            model(torch.ones(4, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0, 4.0]

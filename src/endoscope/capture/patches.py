@@ -8,7 +8,6 @@ Why each is needed:
   microseconds and make compiled modules warn.)
 - `autograd.Function.apply`: the boundary of a custom function. Users bind `my_op = MyFunction.apply` at import time,
   so its code is exchanged and not its name.
-- `autograd.backward`: gradients of parameters are taken when a pass has ended. `Tensor.backward` calls it, too.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
@@ -188,7 +187,6 @@ def _all_exchanges() -> Exchanges:
     exchanges.add(torch.nn.Module, "_call_impl", _observed_call)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
-    exchanges.add(torch.autograd, "backward", _observed_backward)
     exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
     _observe_transforms(exchanges)
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
@@ -347,21 +345,6 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
                 recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
 
     return apply
-
-
-def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def backward(*args: Any, **kwargs: Any) -> Any:
-        told = [recorder.of_backward for recorder in recorders_here() or () if recorder.of_backward is not None]
-        for listener in told:
-            listener.before_backward()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            for listener in told:
-                listener.after_backward()
-
-    return backward
 
 
 # ---- TorchScript, transforms, threads -----------------------------------------------------------

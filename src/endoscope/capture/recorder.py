@@ -68,7 +68,6 @@ class Recorder(TorchFunctionMode):
         self.chosen: set[int] | None = None  # nodes that `save` selected; None for all
         self.editor: Any = None  # applies edits, if any were asked for
         self.before_writes: Any = None  # told what is about to be overwritten
-        self.of_backward: Any = None  # told when a backward pass begins and ends
         self.edited: dict[int, list[Any]] = {}  # node -> edits.Applied, in order
         # tensors
         self.ids: dict[int, int] = {}  # id of tensor -> slot

@@ -130,7 +130,8 @@ class Capture:
         self.wants_spectra = False  # singular values are wanted of this step
 
     def begin(self) -> None:
-        self.gradients.watch_parameters([parameter for _, parameter in self.parameters.named])
+        for position, (_, parameter) in enumerate(self.parameters.named):
+            self.gradients.watch_parameter(-1 - position, parameter)
         self.recorder.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
@@ -180,7 +181,6 @@ class Capture:
 
     def before_update(self, optimizer: Any) -> None:
         """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
-        self.gradients.after_unheard_backward()
         moved = [p for group in optimizer.param_groups for p in group["params"]]
         self.parameters.copy_those(moved)
         recorder, ids = self.recorder, set(map(id, moved))

@@ -162,7 +162,6 @@ class StepRecorder(Recorder):
         super().__init__(full=False, keeper=holder)
         holder.recorder = self
         self.holder = holder
-        self.of_backward = gradients
         self.failed = failed
         self.about_to_write: Callable[[list[Tensor]], None] = lambda written: None
         self.deaf = False
@@ -203,8 +202,6 @@ class StepRecorder(Recorder):
             with gradients.named(name), gradients.measured_early(self.holder.meter, name, _keeps_graph(args, kwargs)):
                 return func(*args, **kwargs)
         if func is torch.autograd.grad:
-            if self.holder.gradients.current is not None:
-                self.holder.gradients.hook_all()
             with self.holder.gradients.handed_over():
                 return super().hear_slowly(func, facts, args, kwargs)
         return super().hear_slowly(func, facts, args, kwargs)
@@ -264,7 +261,9 @@ class StepRecorder(Recorder):
         if slots is None:
             return _UNHEARD, None
         known = self.known_calls.get(id(module))
-        if known is not None and not (self._is_plain(args, slots) and known.holds_for(module)):
+        if known is not None and not (
+            self._is_plain(args, slots) and known.holds_for(module, self.ids, self.aliasing.readers)
+        ):
             known = None
         return calls.begin(module, len(self.nodes), slots, False, user_position(3)), known
 
@@ -320,7 +319,7 @@ class StepRecorder(Recorder):
         """The next time this module is called, it may be known what it does."""
         module = entry.module
         if module.__class__ in SETTINGS and id(module) not in self.known_calls:
-            known = learned(entry, self.nodes, self.known_before, self.ids.get(id(out)))
+            known = learned(entry, self.nodes, self.ids, self.known_before, self.ids.get(id(out)))
             if known is not None:
                 self.known_calls[id(module)] = known
 

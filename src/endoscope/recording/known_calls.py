@@ -9,6 +9,7 @@ in the call: no hooks, no other mode, ordinary tensors. Everything else is heard
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -53,6 +54,8 @@ class Known(NamedTuple):
     """The operation that a module consists of."""
 
     module: nn.Module
+    forward: Any  # of its class
+    parameters: tuple[tuple[str, Tensor | None, int], ...]  # name, parameter and its slot
     settings: Any
     get_settings: Any
     facts: FunctionFacts
@@ -62,15 +65,22 @@ class Known(NamedTuple):
     reads: tuple[int, ...]  # slots of parameters; -1 where the input stands
     moves: bool  # perhaps to another device
 
-    def holds_for(self, module: nn.Module) -> bool:
-        """Whether a call of the module is this operation and nothing else."""
-        return (
-            _stack_depth() == 1  # our own
-            and not any(_HOOKS(module))
-            and not any(_GLOBAL_HOOKS)
-            and "forward" not in module.__dict__
-            and (self.get_settings is None or self.get_settings(module) == self.settings)
-        )
+    def holds_for(self, module: nn.Module, slots: Mapping[int, int], written: Mapping[int, Any]) -> bool:
+        """Whether a call of the module is this operation and nothing else.
+
+        `slots` tells which slot a tensor has now, `written` has tensors that were written through others.
+        """
+        own, other = module.__dict__, module._parameters
+        if _stack_depth() != 1 or any(_HOOKS(module)) or any(_GLOBAL_HOOKS):  # the one mode is our own
+            return False
+        if "forward" in own or module.__class__.forward is not self.forward:
+            return False
+        for name, parameter, slot in self.parameters:
+            if other.get(name) is not parameter or name in own:
+                return False
+            if parameter is not None and (slots.get(id(parameter)) != slot or id(parameter) in written):
+                return False
+        return self.get_settings is None or self.get_settings(module) == self.settings
 
     def node(self, call: int, entry: Call, slot: int, out: Tensor, started: int, ended: int) -> Any:
         """What the ear writes: fields of `records.Node`."""
@@ -83,15 +93,19 @@ class Known(NamedTuple):
         )  # fmt: skip
 
 
-def learned(entry: Call, nodes: list[Any], parameters: int, returned: int | None) -> Known | None:
+def learned(
+    entry: Call, nodes: list[Any], slots: Mapping[int, int], parameters: int, returned: int | None
+) -> Known | None:
     """What a call that has just been heard consists of; None if it is not one operation that is always the same.
 
-    The first slots, `parameters` of them, are parameters and buffers; `returned` is the slot of the result.
+    `slots` tells which slot a tensor has. The first ones, `parameters` of them, are parameters and buffers; `returned`
+    is the slot of the result.
     """
     module = entry.module
     node = nodes[-1]
     one = len(nodes) == entry.first_node + 1 and len(entry.entered) == 1 and returned == node[5] and len(node) > 15
-    ordinary = all(parameter is None or parameter.__class__ is Parameter for parameter in module._parameters.values())
+    owned = [(name, parameter, slots.get(id(parameter), -1)) for name, parameter in module._parameters.items()]
+    ordinary = all(p is None or (p.__class__ is Parameter and slot < parameters) for _, p, slot in owned)
     if not one or not ordinary:
         return None
     facts, func, args, kwargs, reads = node[:5]
@@ -99,5 +113,6 @@ def learned(entry: Call, nodes: list[Any], parameters: int, returned: int | None
     if given < parameters or any(read.__class__ is not int or parameters <= read != given for read in reads):
         return None
     get = attrgetter(*names) if names else None
-    slots = tuple([-1 if read == given else read for read in reads])
-    return Known(module, get and get(module), get, facts, func, args, kwargs, slots, facts.moves)
+    places = tuple([-1 if read == given else read for read in reads])
+    forward, settings = module.__class__.forward, get and get(module)
+    return Known(module, forward, tuple(owned), settings, get, facts, func, args, kwargs, places, facts.moves)

@@ -3,10 +3,10 @@
 A tensor hook sees the whole gradient of one backward pass, also where a tensor is used several times. It holds the
 gradient, which costs nothing but memory.
 
-A parameter that has no `.grad` before a backward pass has its gradient there afterwards, so it needs no hook. If there
-is a `.grad` already, a hook that runs before the gradient is added to it holds the incoming one, so that gradients of
-several losses stay apart exactly. The same hooks are needed where others have hooks, which may use the gradient up.
-`.grad` is *borrowed*, not copied: only when something is about to write into it, a copy takes its place.
+On a parameter the hook runs before the gradient is added to `.grad`. If there is a `.grad` already, the incoming
+gradient is held there, too: so gradients of several losses stay apart exactly. If there is none, autograd hands the
+gradient over as the new `.grad` unless somebody else holds it, in which case it makes a copy. To spare that copy,
+`.grad` itself is *borrowed* once it is there, and copied only when something is about to write into it:
 
     another backward pass    the hook sees that `.grad` is borrowed
     clipping, unscaling, …   heard by the recorder, which calls `before_write`
@@ -57,9 +57,6 @@ class LossGradients:
         self._handed_over = False  # `torch.autograd.grad` is running
         self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
         self._hooks = GradHooks()
-        self._unhooked: dict[int, Tensor] = {}  # parameters that have no hook of ours
-        self._collected: dict[int, Tensor] = {}  # slot -> the last `.grad` that was taken
-        self._passes = 0  # backward passes around us
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
     @contextlib.contextmanager
@@ -105,57 +102,10 @@ class LossGradients:
             except RuntimeError:  # autograd has given it up: a view whose base was overwritten
                 return
 
-    def watch_parameters(self, parameters: Iterable[Tensor]) -> None:
-        """Those that a backward pass may reach: the first one has slot -1."""
-        self._unhooked = {-1 - position: parameter for position, parameter in enumerate(parameters)}
-        self._hook_those_in_use()
-
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         if parameter.requires_grad:
             self._hooks.on_gradient(parameter, partial(self._heard, self._arrives, slot, parameter))
             self._hooks.after_accumulation(parameter, partial(self._heard, self._arrived, slot))
-
-    def before_backward(self) -> None:
-        """A backward pass begins."""
-        self._passes += 1
-        if self._passes == 1:
-            self._heard(self._hook_those_in_use)
-
-    def after_backward(self) -> None:
-        self._passes -= 1
-        if self._passes == 0:
-            self._heard(self._collect)
-
-    def after_unheard_backward(self) -> None:
-        """There may have been a backward pass that was not heard."""
-        self._heard(self._collect)
-
-    def hook_all(self) -> None:
-        """Gradients are about to be computed that will be in no `.grad`."""
-        for slot, parameter in self._unhooked.items():
-            self.watch_parameter(slot, parameter)
-        self._unhooked = {}
-
-    def _hook_those_in_use(self) -> None:
-        """Where a gradient cannot be taken from `.grad` afterwards."""
-        if self.hold_all:
-            self.hook_all()
-        with torch._C.DisableTorchFunction():
-            for slot, parameter in list(self._unhooked.items()):
-                if parameter.grad is not None or _has_hooks(parameter):
-                    self.watch_parameter(slot, parameter)
-                    del self._unhooked[slot]
-
-    def _collect(self) -> None:
-        """Parameters that had no `.grad` have got one."""
-        with torch._C.DisableTorchFunction():
-            for slot, parameter in self._unhooked.items():
-                gradient = parameter.grad
-                if gradient is not None and gradient is not self._collected.get(slot):
-                    self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
-                    self._borrow(slot, gradient)
-                    self._collected[slot] = gradient
-                    self._versions[slot] = version_of(gradient)
 
     def _heard(self, what: Callable[..., None], *args: Any) -> None:
         """A failure of ours must not end the backward pass. Sums that may lack a part are not kept."""
@@ -236,7 +186,6 @@ class LossGradients:
 
     def check(self) -> bool:
         """Whether what is borrowed is still what it was; what is not is dropped."""
-        self.after_unheard_backward()
         before = len(self.lost)
         for slot, (place, version) in list(self._borrowed.items()):
             if version_of(self.found[place][0]) != version:
@@ -275,11 +224,5 @@ class LossGradients:
 
     def let_go_of_gradients(self) -> None:
         self._borrowed.clear()
-        self._collected.clear()
-        self._unhooked.clear()
         self._expected.clear()
         self.found.clear()
-
-
-def _has_hooks(parameter: Tensor) -> bool:
-    return bool(parameter._backward_hooks) or bool(parameter._post_accumulate_grad_hooks)

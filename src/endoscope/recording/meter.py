@@ -32,8 +32,9 @@ TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and mo
 About = tuple[tuple[int, ...], torch.dtype]
 #: The same; no type where the tensor was overwritten before it could be measured.
 Came = tuple[tuple[int, ...], torch.dtype | None]
-#: What came: slot, whose it is ("value" or the gradient of a loss), and what the user says of its batch dimension.
-Arrival = tuple[int, str, int | None]
+#: What came: slot, whose it is ("value" or the gradient of a loss), what the user says of its batch dimension, and the
+#: module call that it was computed in.
+Arrival = tuple[int, str, int | None, int]
 #: A slot, and whose -> the batch dimension and the row of each of its names.
 Rows = dict[tuple[int, str], list[tuple[int | None, int]]]
 MOST_PORTIONS = 512
@@ -83,7 +84,8 @@ class Meter:
     def value(self, slot: int, tensor: Tensor, said: int | None) -> None:
         """A value that the recorder holds has got a name."""
         self._slots.add(slot)
-        self._add((slot, "value", said), None, -1, tensor)
+        call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
+        self._add((slot, "value", said, call), None, -1, tensor)
 
     def gradient(self, slot: int, of: str, gradient: Tensor) -> bool:
         """The whole gradient of a loss has arrived; False if it is to be held."""
@@ -93,7 +95,7 @@ class Meter:
             self.came_again.add((slot, of))
             return True
         self._gradients.add((slot, of))
-        self._add((slot, of, None), gradient, version_of(gradient), gradient)
+        self._add((slot, of, None, -1), gradient, version_of(gradient), gradient)
         return True
 
     def has(self, slot: int) -> bool:
@@ -137,7 +139,7 @@ class Meter:
         with torch.no_grad(), torch._C.DisableTorchFunction():
             tensors: list[Tensor] = []
             shapes: list[Came] = []
-            for (slot, _, _), (gradient, version) in zip(came, waiting, strict=True):
+            for (slot, *_), (gradient, version) in zip(came, waiting, strict=True):
                 if gradient is None:
                     tensor = self._recorder.kept[slot]
                     is_there = self._recorder.is_unchanged(slot, tensor)
@@ -157,7 +159,7 @@ class Meter:
         self.count += len(portion.about)
         self._names.update(portion.names)
         self.shapes.update(portion.values)
-        for slot, of, _ in came:
+        for slot, of, *_ in came:
             if of == "value":
                 self._recorder.kept.pop(slot, None)
                 self._recorder.kept_versions.pop(slot, None)
@@ -167,10 +169,12 @@ class Meter:
         """Rows of tensors that came in an order that was not seen before."""
         portion = Portion()
         portion.shapes = shapes
-        for number, ((slot, of, said), (shape, dtype)) in enumerate(zip(came, shapes, strict=True)):
+        for number, ((slot, of, said, call), (shape, dtype)) in enumerate(zip(came, shapes, strict=True)):
             dims = portion.names.get(slot) or self._names.get(slot) or []
             if of == "value":
-                dims = self._new_name(portion, slot, said, shape, dims)
+                dim = self._batches.dim_of(shape, said, call)
+                portion.names[slot] = [*dims, dim]
+                dims = [dim]
             if dtype is None:
                 continue
             if of == "value":
@@ -182,15 +186,6 @@ class Meter:
                 portion.about.append((shape, dtype))
                 portion.arrivals.append((number, dim, same[0] if same else None))
         return portion
-
-    def _new_name(
-        self, portion: Portion, slot: int, said: int | None, shape: tuple[int, ...], dims: list[int | None]
-    ) -> list[int | None]:
-        """The batch dimension of a value that has got one more name."""
-        call = self._recorder.nodes[self._recorder.slot_node[slot]][12]
-        dim = self._batches.dim_of(shape, said, call)
-        portion.names[slot] = [*dims, dim]
-        return [dim]
 
 
 def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int) -> Answers:

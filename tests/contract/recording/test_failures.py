@@ -52,9 +52,6 @@ PLACES = """
     endoscope.recording.losses:LossGradients._arrives
     endoscope.recording.losses:LossGradients._arrived
     endoscope.recording.losses:LossGradients.before_write
-    endoscope.recording.losses:LossGradients._collect
-    endoscope.recording.losses:LossGradients._hook_those_in_use
-    endoscope.recording.losses:LossGradients.watch_parameters
     endoscope.recording.losses:LossGradients.check
     endoscope.recording.losses:LossGradients.watch
     endoscope.recording.losses:LossGradients.watch_parameter
