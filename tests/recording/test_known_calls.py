@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,63 @@ def test_what_has_changed_is_heard_again(
     if change is exchange_forward:
         twice = recording.series(name, "max").values[2] / recording.series("up", "max").values[2]
         assert twice == pytest.approx(2.0)
+
+
+class Meta(nn.Module):
+    """Uses one layer twice, the second time with other weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.other = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.change: Callable[[Meta], Any] = lambda model: contextlib.nullcontext()
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.layer(x)
+        with self.change(self):
+            out: Tensor = self.layer(hidden)
+        return out
+
+
+@contextlib.contextmanager
+def swapped(model: Meta) -> Iterator[None]:
+    before = model.layer._parameters["weight"]
+    model.layer._parameters["weight"] = model.other.weight
+    yield
+    model.layer._parameters["weight"] = before
+
+
+@contextlib.contextmanager
+def overwritten(model: Meta) -> Iterator[None]:
+    with torch.no_grad():
+        model.layer.weight.copy_(model.other.weight)
+    yield
+
+
+@contextlib.contextmanager
+def overwritten_in_part(model: Meta) -> Iterator[None]:
+    with torch.no_grad():
+        model.layer.weight.detach()[0].copy_(model.other.weight[0])
+    yield
+
+
+@pytest.mark.parametrize("change", [swapped, overwritten, overwritten_in_part])
+def test_other_weights_are_other_parents(tmp_path: Path, change: Callable[[Meta], Any]) -> None:
+    model = Meta()
+    model.change = change
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(3):
+            with torch.autograd.graph.allow_mutation_on_saved_tensors():
+                model(torch.randn(4, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    recording = endoscope.open(run.path)
+    for number in range(3):
+        graph = recording.graph(number)
+        names = [(node["node"], node["pass"]) for node in graph["nodes"]]
+        parents = {names[a][0] for a, b, *_ in graph["edges"] if names[b] == ("layer", 2)}
+        assert "other.weight" in parents, number
 
 
 def test_modes_of_the_user_see_every_operation(tmp_path: Path, known: list[nn.Module]) -> None:
