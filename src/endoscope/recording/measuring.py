@@ -23,7 +23,7 @@ from endoscope.recording.structure import Item, Script, Structure, size_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
 from endoscope.stats import Answers, Measured, Request, chosen, joined
 
-MOST_SCRIPTS = 64  # of one structure
+MOST_SCRIPTS = 4  # of one structure: batches have few sizes
 
 
 class Row(NamedTuple):

@@ -37,7 +37,7 @@ Came = tuple[tuple[int, ...], torch.dtype | None]
 Arrival = tuple[int, str, int | None, int]
 #: A slot, and whose -> the batch dimension and the row of each of its names.
 Rows = dict[tuple[int, str], list[tuple[int | None, int]]]
-MOST_PORTIONS = 512
+MOST_PORTIONS = 128  # kept for steps to come
 
 
 class Portion:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from endoscope.stats.geometry import Arrangement
 
 WORTH_A_THREAD = 400_000  # elements; below that, starting a thread costs more than it saves
-MOST_PLANS = 256
+MOST_PLANS = 64
 SMALLEST_LOAD = 4_000  # elements; a smaller request costs about as much
 
 
