@@ -88,16 +88,25 @@ def test_two_losses_are_kept_apart(tmp_path: Path, passes: Passes, kept: bool) -
     assert not recording.gaps
 
 
-def test_a_pass_that_nobody_heard_is_found_at_the_update(tmp_path: Path) -> None:
-    model = nn.Linear(3, 2)
+def recorded_means(
+    folder: Path, model: nn.Linear, backward: Callable[[Tensor], None] = Tensor.backward, after: Any = None
+) -> list[float]:
+    """Of the gradients of a weight whose gradient is 4 everywhere; `after` is called for each parameter."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+    with endoscope.Run(folder, trial="t", when=1, strict=True) as run:
         run.watch(model, optimizer)
         for _ in range(2):
-            known_by_another_name(model(torch.ones(4, 3)).sum())
+            backward(model(torch.ones(4, 3)).sum())
+            for parameter in model.parameters() if after is not None else ():
+                after(parameter)
             optimizer.step()
             optimizer.zero_grad()
-    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0, 4.0]
+    means: list[float] = endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist()
+    return means
+
+
+def test_a_pass_is_recorded_whoever_calls_it(tmp_path: Path) -> None:
+    assert recorded_means(tmp_path, nn.Linear(3, 2), known_by_another_name) == [4.0, 4.0]
 
 
 def test_a_pass_that_raises_leaves_what_had_arrived(tmp_path: Path) -> None:
@@ -109,7 +118,6 @@ def test_a_pass_that_raises_leaves_what_had_arrived(tmp_path: Path) -> None:
 
     with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
         run.watch(model, optimizer)
-        hidden = model[0](torch.ones(4, 3))
         with run.step():
             hidden = model[0](torch.ones(4, 3))
             hidden.register_hook(refuse)
@@ -134,32 +142,15 @@ def put_back(parameter: nn.Parameter) -> None:
 def test_what_is_put_into_grad_is_no_gradient_of_the_loss(
     tmp_path: Path, change: Callable[[nn.Parameter], None]
 ) -> None:
-    model = nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
-        run.watch(model, optimizer)
-        for _ in range(2):
-            model(torch.ones(4, 3)).sum().backward()
-            for parameter in model.parameters():
-                change(parameter)
-            optimizer.step()
-            optimizer.zero_grad()
-    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0, 4.0]
+    assert recorded_means(tmp_path, nn.Linear(3, 2), after=change) == [4.0, 4.0]
 
 
 def test_a_gradient_that_is_used_up_inside_of_the_pass_is_recorded(tmp_path: Path) -> None:
     model = nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     node = model.weight.expand_as(model.weight).grad_fn.next_functions[0][0]
 
     def use_up(*_: Any) -> None:
         model.weight.grad = None
 
     node.register_hook(use_up)
-    with endoscope.Run(tmp_path, trial="t", when=1) as run:
-        run.watch(model, optimizer)
-        for _ in range(2):
-            model(torch.ones(4, 3)).sum().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    assert endoscope.open(run.path).series("weight", "mean", of="gradient:loss").values.tolist() == [4.0, 4.0]
+    assert recorded_means(tmp_path, model) == [4.0, 4.0]

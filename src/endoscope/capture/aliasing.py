@@ -64,10 +64,8 @@ class Aliasing:
         self._objects = objects
         self._held = held  # `objects` are tensors, not weak references
         self._indexed = 0
-        self._put_off: tuple[int, frozenset[int]] = (
-            0,
-            frozenset(),
-        )  # first slots that are not taken in, their storages
+        #: How many of the first slots are not taken in yet, and the storages that they are on.
+        self._put_off: tuple[int, frozenset[int]] = (0, frozenset())
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._homes: dict[int, int] = {}  # id of tensor -> storage
         self._versions: dict[int, set[int]] = {}  # storage -> where heard writes left its version counters
@@ -84,8 +82,8 @@ class Aliasing:
     def index(self, key: int | None = None) -> None:
         """Take in the tensors that were made since the last time, and all those on the storage `key`."""
         if key in self._put_off[1]:
-            first, self._put_off = self._put_off[0], (0, frozenset())
-            self._take_in(range(first))
+            count, self._put_off = self._put_off[0], (0, frozenset())
+            self._take_in(range(count))
         self._take_in(range(self._indexed, len(self._objects)))
         self._indexed = len(self._objects)
 

@@ -123,9 +123,7 @@ class Finisher:
             places = {(n["node"], n["role"], n["pass"]): i for i, n in enumerate((record.graph or {})["nodes"])}
             for key in sorted(package.keys, key=lambda key: places.get((key.node, key.role, key.pass_), 0)):
                 writer.key_id(key)
-        if (
-            package.keys is not self._last_keys and package.keys != self._last_keys
-        ):  # most are the very same objects as in the step before
+        if package.keys != self._last_keys:  # most are the very same objects as in the step before
             self._last_keys = package.keys
             self._last_numbers = np.array([writer.key_id(key) for key in package.keys], np.int32)
         record.keys = self._last_numbers

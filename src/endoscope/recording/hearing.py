@@ -111,11 +111,9 @@ class Holder:
         if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
             self.refused.append(Held(node, role, kind, -1, call))
             return -1
-        slot = recorder.ids.get(id(tensor), -1)
-        if slot < 0 or recorder.objects[slot]() is not tensor or id(tensor) in recorder.aliasing.readers:
-            read = recorder.read(tensor)
-            slot = read if isinstance(read, int) else -1
-        if slot >= 0:
+        read = recorder.read(tensor)
+        if isinstance(read, int) and read >= 0:
+            slot = read
             if slot not in recorder.kept:
                 recorder.kept[slot] = tensor
                 recorder.kept_versions[slot] = version_of(tensor)
@@ -262,7 +260,7 @@ class StepRecorder(Recorder):
             return _UNHEARD, None
         known = self.known_calls.get(id(module))
         if known is not None and not (
-            self._is_plain(args, slots) and known.holds_for(module, self.ids, self.aliasing.readers)
+            self._is_plain(args, slots) and known.still_holds(self.ids, self.aliasing.readers)
         ):
             known = None
         return calls.begin(module, len(self.nodes), slots, False, user_position(3)), known

@@ -65,18 +65,19 @@ class Known(NamedTuple):
     reads: tuple[int, ...]  # slots of parameters; -1 where the input stands
     moves: bool  # perhaps to another device
 
-    def holds_for(self, module: nn.Module, slots: Mapping[int, int], written: Mapping[int, Any]) -> bool:
+    def still_holds(self, slots: Mapping[int, int], written: Mapping[int, Any]) -> bool:
         """Whether a call of the module is this operation and nothing else.
 
         `slots` tells which slot a tensor has now, `written` has tensors that were written through others.
         """
-        own, other = module.__dict__, module._parameters
+        module = self.module
+        attributes, parameters = module.__dict__, module._parameters
         if _stack_depth() != 1 or any(_HOOKS(module)) or any(_GLOBAL_HOOKS):  # the one mode is our own
             return False
-        if "forward" in own or module.__class__.forward is not self.forward:
+        if "forward" in attributes or module.__class__.forward is not self.forward:
             return False
         for name, parameter, slot in self.parameters:
-            if other.get(name) is not parameter or name in own:
+            if parameters.get(name) is not parameter or name in attributes:
                 return False
             if parameter is not None and (slots.get(id(parameter)) != slot or id(parameter) in written):
                 return False
