@@ -13,6 +13,7 @@ import errno
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -43,8 +44,9 @@ class Viewer:
     def wait(self) -> None:
         """Keep serving until Ctrl+C."""
         try:
+            # Not by joining the thread: Python 3.11 takes it for ended if that is interrupted, and so would we.
             while self._serving.thread.is_alive():
-                self._serving.thread.join(0.5)
+                time.sleep(0.5)
         except KeyboardInterrupt:
             self.close()
 
