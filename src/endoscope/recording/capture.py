@@ -27,6 +27,7 @@ from endoscope.recording.structure import Item, Structure, Structures, build_gra
 from endoscope.recording.watch import Watch, names
 from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
+from endoscope.stats import copy_tensors
 
 _BUFFER = -(2**31)  # buffers are read from the model itself
 SECS_PER_OPERATION = 8e-6
@@ -57,10 +58,8 @@ class Parameters:
             if i is not None and p.requires_grad and i not in self.before and p.layout is torch.strided
         ]
         targets = [self._room(p) for _, p in fresh]
-        if fresh:
-            with torch.no_grad():
-                torch._foreach_copy_(targets, [p.detach() for _, p in fresh])
-        self.before.update(zip([i for i, _ in fresh], targets, strict=True))
+        gone = copy_tensors([p for _, p in fresh], targets)
+        self.before.update((i, targets[n]) for n, (i, _) in enumerate(fresh) if n not in gone)
 
     def before_write(self, written: list[Tensor]) -> None:
         """Somebody who is no optimizer is about to write: into parameters, perhaps through `.data` or a view."""
@@ -151,7 +150,10 @@ class Capture:
         self.listener.close()  # once more, should the end have failed
         self.gradients.let_go()
         self.recorder.holder.meter = None
+        if self.meter is not None:
+            self.meter.last = []
         self.recorder.kept.clear()
+        self.recorder.random_state = None
         self.recorder.close()
         del self.recorder.holder.recorder  # or they would keep each other alive until the garbage collector comes
 

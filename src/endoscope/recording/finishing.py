@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,11 @@ class Finisher:
         self.portions: Portions = {}  # how the rows of earlier steps were arranged
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
+        self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is
         self.seconds = 0.0
 
     def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
+        """Measure everything; `hand_over` then gives it to the writer."""
         samples = self._samples(step, capture, decision)
         structure = self.structure(step, capture)
         raw = self.raw_collector(samples) if capture.meter is None else capture.meter.raw
@@ -64,8 +66,18 @@ class Finisher:
             config=step.settings, gaps=[*package.gaps, *self._new(package.left_out)],
             extra=package.extra, measured=package.measured,
         )  # fmt: skip
-        self._worker.put(lambda: self._write_and_free(record, package, raw.arena), package.bytes)
-        self._worker.let_catch_up()
+        self._ready = (lambda: self._write_and_free(record, package, raw.arena)), package.bytes
+
+    def hand_over(self) -> None:
+        """Wake the writer for a step that was recorded, if one was.
+
+        Only when its tensors are gone: torch gives the interpreter away whenever it frees one, and the training thread
+        would get it back from a writer that has just begun.
+        """
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            self._worker.put(*ready)
+            self._worker.let_catch_up()
 
     def structure(self, step: Step, capture: Capture) -> Structure:
         """Items and graph of a step; says which patterns mean nothing in it."""

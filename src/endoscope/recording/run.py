@@ -292,7 +292,10 @@ class Run:
                     self._finisher.metrics(step.number, decision.type, step.metrics)
         finally:
             if capture is not None:
-                self._let_go(capture, kept)
+                try:
+                    self._let_go(capture, kept)
+                finally:
+                    self._finisher.hand_over()
                 step.spent += capture.cost() + time.perf_counter() - started
             self._account(step, kept)
         for problem in self._schedule.take_problems():

@@ -113,12 +113,17 @@ def _numbered(parts: Sequence[Answers], texts: list[list[tuple[int, str]]]) -> l
 
 def _trimmed(parts: Sequence[Answers]) -> tuple[NDArray[np.int16], NDArray[np.uint32], NDArray[np.int32]]:
     """Each histogram from its first to its last bin that is not empty: first bins, counts, offsets."""
-    ends = [part.histogram_ends.tolist() for part in parts]
-    pieces = [
-        row[first:end]
-        for part, of_part in zip(parts, ends, strict=True)
-        for row, (first, end) in zip(part.histograms, of_part, strict=True)
-    ]
-    values = np.concatenate(pieces) if pieces else np.zeros(0, np.uint32)
-    firsts = [first for of_part in ends for first, _ in of_part]
-    return np.array(firsts, np.int16), values, np.array([0, *accumulate(map(len, pieces))], np.int32)
+    ends = np.concatenate([part.histogram_ends for part in parts])
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    np.cumsum(ends[:, 1] - ends[:, 0], out=offsets[1:])
+    values = [_in_use(part) for part in parts]
+    return ends[:, 0].astype(np.int16), values[0] if len(values) == 1 else np.concatenate(values), offsets
+
+
+def _in_use(part: Answers) -> NDArray[np.uint32]:
+    """The bins that are in use, one histogram after the other."""
+    first, lengths = part.histogram_ends[:, 0], part.histogram_ends[:, 1] - part.histogram_ends[:, 0]
+    before = lengths.cumsum() - lengths  # bins that are taken from the histograms above
+    places = np.repeat(np.arange(0, part.histograms.size, HISTOGRAM_BINS) + first - before, lengths)
+    places += np.arange(len(places))
+    return part.histograms.ravel().take(places)

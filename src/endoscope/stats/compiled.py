@@ -23,7 +23,8 @@ from endoscope.stats import cache, machine_code
 class Kernels:
     """The loaded code; `owner` has its memory."""
 
-    measure_all: Callable[[int, int, int], None]
+    measure_all: Callable[[int, int, int], None]  # job, numbers of the requests, how many
+    copy_all: Callable[[int, int], None]  # table of copies, how many
     owner: Any
     origin: str  # "cache", "compiled" or "compiled, not kept"
 
@@ -121,8 +122,11 @@ def _ready(symbol: str, code: bytes, *, origin: str) -> Kernels:
     def measure_all(job: int, order: int, count: int) -> None:
         function(result, exception, job, order, count)  # ctypes lets go of the GIL
 
+    def copy_all(table: int, count: int) -> None:
+        function(result, exception, 0, table, count)
+
     measure_all.keep = nowhere  # type: ignore[attr-defined]
-    return Kernels(measure_all, owner, origin)
+    return Kernels(measure_all, copy_all, owner, origin)
 
 
 def _load_by_compiler(code: bytes, symbol: str) -> tuple[int, Any]:

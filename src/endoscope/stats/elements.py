@@ -86,7 +86,7 @@ def as_plain(tensor: torch.Tensor) -> torch.Tensor:
         raise NotMeasurable("it is a nested tensor, whose samples have different shapes")
     if tensor.numel() > MOST_ELEMENTS:
         raise NotMeasurable(f"it has {tensor.numel()} elements, more than {MOST_ELEMENTS} are not counted")
-    if tensor.layout is torch.strided and tensor.numel() and _is_gone(tensor):
+    if tensor.layout is torch.strided and tensor.numel() and is_gone(tensor):
         raise NotMeasurable("its memory was given back, as sharded training does with parameters not in use")
     if tensor.is_quantized:
         tensor = tensor.dequantize()
@@ -101,7 +101,7 @@ def as_plain(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _is_gone(tensor: torch.Tensor) -> bool:
+def is_gone(tensor: torch.Tensor) -> bool:
     """Is there less memory than the tensor needs?"""
     last = tensor.storage_offset() + sum(
         (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)

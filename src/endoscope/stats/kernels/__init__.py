@@ -9,6 +9,7 @@ units       the same numbers, unit by unit
 histogram   the fine histogram: read, search, clear
 quantiles   numbers by rank
 request     one tensor from beginning to end
+copy        memory to memory
 entry       the one function that Python calls
 build       all of it as machine code
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from endoscope.stats.kernels.copy import copy_all
 from endoscope.stats.kernels.machine import get_i64, kernel
 from endoscope.stats.kernels.request import measure
 
 
 @kernel("void(i8, i8, i8)")
-def measure_all(job: int, order: int, count: int) -> None:
-    """Measure the requests whose numbers are listed at `order`."""
-    for i in range(count):
-        measure(job, get_i64(order, i))
+def begin(job: int, table: int, count: int) -> None:
+    """Measure the requests whose numbers are listed in a table; without a job, copy what is listed there."""
+    if job == 0:
+        copy_all(table, count)
+    else:
+        for i in range(count):
+            measure(job, get_i64(table, i))

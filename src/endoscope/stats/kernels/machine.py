@@ -44,6 +44,9 @@ def primitive(result: Any, parameters: tuple[Any, ...], build: Callable[..., Any
     answer = result(*parameters), generate
 
     # numba reads the number of parameters from the Python signature, so each number is written out.
+    def none(_typing: Any) -> Any:
+        return answer
+
     def one(_typing: Any, a: Any) -> Any:
         return answer
 
@@ -59,7 +62,7 @@ def primitive(result: Any, parameters: tuple[Any, ...], build: Callable[..., Any
     def seven(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
         return answer
 
-    return intrinsic({1: one, 2: two, 3: three, 6: six, 7: seven}[len(parameters)])
+    return intrinsic({0: none, 1: one, 2: two, 3: three, 6: six, 7: seven}[len(parameters)])
 
 
 def pointer(builder: Any, address: Any, index: Any, machine_type: Any) -> Any:
@@ -147,6 +150,14 @@ def _prefetch(builder: Any, address: Any, offset: Any) -> Any:
 # but stop at the end of every page. An address that is nobody's does no harm.
 prefetch = primitive(types.int32, (ADDRESS, INDEX), _prefetch)
 AHEAD = 2048  # bytes: far enough to arrive in time, near enough to be there still
+
+
+def _fence(builder: Any) -> Any:
+    builder.fence("seq_cst")
+    return nothing()
+
+
+fence = primitive(types.int32, (), _fence)
 
 
 def _increment(builder: Any, address: Any, index: Any) -> Any:

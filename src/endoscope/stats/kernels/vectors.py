@@ -83,6 +83,13 @@ def _load(builder: Any, address: Any, index: Any) -> Any:
     return builder.load(builder.bitcast(place, _FLOATS.as_pointer()), align=4)
 
 
+def _store_past_cache(builder: Any, address: Any, index: Any, values: Any) -> Any:
+    place = builder.bitcast(pointer(builder, address, index, FLOAT), _FLOATS.as_pointer())
+    store = builder.store(values, place, align=4 * LANES)
+    store.set_metadata("nontemporal", builder.module.add_metadata([INT32(1)]))
+    return nothing()
+
+
 def _is_zero(builder: Any, values: Any) -> Any:
     return builder.fcmp_ordered("==", values, _constant(_FLOATS, 0.0))
 
@@ -204,6 +211,7 @@ def _add_to_units(
 all_equal = primitive(Floats, (types.float32,), _spread(_FLOATS))
 no_counts = primitive(Ints, (types.int32,), _spread(_INTS))
 load = primitive(Floats, (ADDRESS, INDEX), _load)
+store_past_cache = primitive(types.int32, (ADDRESS, INDEX, Floats), _store_past_cache)  # to an aligned address
 add = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fadd(x, y, flags=_MAY_REORDER))
 join = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fadd(x, y))  # two chains that are to stay two
 subtract = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fsub(x, y))

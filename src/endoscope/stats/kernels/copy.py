@@ -1,0 +1,28 @@
+"""Copies of memory that is not read again soon: they are written past the cache.
+
+An ordinary store first reads the line that it is about to overwrite, and throws out another one that training may need.
+"""
+
+from __future__ import annotations
+
+from endoscope.stats.kernels import vectors as eight
+from endoscope.stats.kernels.machine import AHEAD, fence, get_i64, kernel, prefetch
+
+STEP = 2 * eight.LANES  # numbers in a line of the cache
+
+
+@kernel("void(i8, i8, i8)")
+def _copy(source: int, target: int, numbers: int) -> None:
+    """Copy so many 32-bit numbers, a multiple of STEP; the target begins at a line of the cache."""
+    for i in range(0, numbers, STEP):
+        prefetch(source, 4 * i + AHEAD)
+        eight.store_past_cache(target, i, eight.load(source, i))
+        eight.store_past_cache(target, i + eight.LANES, eight.load(source, i + eight.LANES))
+
+
+@kernel("void(i8, i8)")
+def copy_all(table: int, count: int) -> None:
+    """Copy what is listed in a table: source, target, how many numbers."""
+    for i in range(count):
+        _copy(get_i64(table, 3 * i), get_i64(table, 3 * i + 1), get_i64(table, 3 * i + 2))
+    fence()  # such stores may otherwise be seen late by other processors
