@@ -93,7 +93,7 @@ class Parameters:
 
     def value(self, position: int) -> Tensor:
         before = self.before.get(position)
-        return before if before is not None else self.named[position][1].detach()
+        return before if before is not None else self.named[position][1]
 
 
 class Capture:

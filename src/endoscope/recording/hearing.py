@@ -210,10 +210,10 @@ class StepRecorder(Recorder):
             self.about_to_write(written)
         super().before_call(written, facts, generator)
 
-    def held_value(self, slot: int) -> Tensor | None:
+    def held(self, slot: int) -> Tensor | None:
         """What is held, if it still is what it was."""
         tensor = self.kept.get(slot)
-        return None if tensor is None or not self.is_unchanged(slot, tensor) else tensor.detach()
+        return None if tensor is None or not self.is_unchanged(slot, tensor) else tensor
 
     def is_unchanged(self, slot: int, tensor: Tensor) -> bool:
         version = self.kept_versions.get(slot, -1)

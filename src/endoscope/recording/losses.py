@@ -203,11 +203,12 @@ class LossGradients:
     # ---- results ---------------------------------------------------------------------------------
 
     def total(self, slot: int, name: str) -> Tensor | None:
+        """The gradient of a loss, to be read only."""
         found = self.found.get((slot, name))
         if not found:
             return None
         if len(found) == 1:
-            return found[0].detach()
+            return found[0]
         with torch.no_grad():
             total = found[0].detach().clone()
             for other in found[1:]:

@@ -76,7 +76,9 @@ def measure_step(capture: Capture, structure: Structure, raw: RawCollector) -> P
         for row, same in zip(found.rows, script.same, strict=True):
             other = None if same is None else first + same
             requests.append(Request(row.tensor, row.batch_dim, minus=row.minus, same_as=other))
-        measured = joined([*parts, measure_and_keep(requests, raw, rows_before - first)])
+        answers = measure_and_keep(requests, raw, rows_before - first, script.plan)
+        script.plan = answers.plan
+        measured = joined([*parts, answers])
         if script.order is not None:
             raw.move(script.order)
             measured = chosen(measured, script.order)
@@ -139,7 +141,7 @@ class _Found:
         rows = []
         for item, of, batch_dim, about in script.rows:
             tensor = self._tensor(item, of)
-            if tensor is None or (size_of(tensor), tensor.dtype) != about:
+            if tensor is None or tensor.dtype is not about[1] or size_of(tensor) != about[0]:
                 return None
             minus = self._capture.parameters.before[-1 - item.slot] if of == "update" else None
             rows.append(Row(item, of, tensor, batch_dim, minus))
@@ -229,12 +231,12 @@ class _Found:
             changed = capture.parameters.changed_unheard(-1 - item.slot)
             return None if changed else capture.parameters.value(-1 - item.slot)
         if of == "update":
-            return capture.parameters.named[-1 - item.slot][1].detach()
+            return capture.parameters.named[-1 - item.slot][1]
         if of != "value":
             return capture.gradients.total(item.slot, of.removeprefix(GRADIENT))
         if item.kind == "buffer":
-            return self._buffers[item.node].detach()
-        return capture.recorder.held_value(item.slot)
+            return self._buffers[item.node]
+        return capture.recorder.held(item.slot)
 
     def _take(self, item: Item, of: str, dim: int | None) -> bool:
         """Whether it was measured early; of a tensor with several names each name has a row."""

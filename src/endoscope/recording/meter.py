@@ -22,7 +22,7 @@ from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.structure import size_of
-from endoscope.stats import Answers, Request, measure_part
+from endoscope.stats import Answers, Plan, Request, measure_part
 
 SHARED_FROM = 50_000  # elements; a larger tensor with several names is measured once
 TOGETHER = 16 * 2**20  # bytes that are measured at once: calls are dear, and more than this would leave the cache
@@ -43,7 +43,7 @@ MOST_PORTIONS = 128  # kept for steps to come
 class Portion:
     """Rows of statistics that are measured together. Most steps are built like others, so theirs are kept."""
 
-    __slots__ = ("about", "arrivals", "names", "rows", "shapes", "values")
+    __slots__ = ("about", "arrivals", "names", "plan", "rows", "shapes", "values")
 
     def __init__(self) -> None:
         #: Row by row: number of the arrival, batch dimension, and the earlier row that is the same, if there is one.
@@ -53,6 +53,7 @@ class Portion:
         self.names: dict[int, list[int | None]] = {}  # slot of a value -> batch dimension, once for each of its rows
         self.values: dict[int, tuple[int, ...]] = {}  # slot -> shape of its value
         self.shapes: list[Came] = []  # of each arrival
+        self.plan: Plan | None = None  # by which it was measured
 
 
 #: The portion before, sizes of batches, arrivals -> the portion that these make, if shapes are the same, too.
@@ -125,7 +126,10 @@ class Meter:
         requests = self._numbered()
         if requests:
             with torch.no_grad(), torch._C.DisableTorchFunction():
-                self.parts.append(measure_and_keep(requests, self.raw, first))
+                portion = self.portions[-1]
+                answers = measure_and_keep(requests, self.raw, first, portion.plan)
+                portion.plan = answers.plan
+                self.parts.append(answers)
         self.seconds += time.perf_counter() - started
 
     def end(self) -> None:
@@ -188,9 +192,12 @@ class Meter:
         return portion
 
 
-def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int) -> Answers:
-    """Statistics of tensors, and raw values of those that could be measured; `first` is the row of the first one."""
-    answers = measure_part(requests)
+def measure_and_keep(requests: Sequence[Request], raw: RawCollector, first: int, like: Plan | None) -> Answers:
+    """Statistics of tensors, and raw values of those that could be measured; `first` is the row of the first one.
+
+    `like` is the plan by which tensors of the same shapes and types were measured before, if they were.
+    """
+    answers = measure_part(requests, like=like)
     if raw.wants:
         refused = {number for number, _ in answers.gaps}
         for number, request in enumerate(requests):

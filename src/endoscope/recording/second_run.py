@@ -97,7 +97,7 @@ class SecondRun:
             now = self._capture.parameters.named[position][1]
             before = self._parameters.get(position, now)
             return before.detach().clone().requires_grad_(now.requires_grad)
-        value = self.recorder.held_value(slot)
+        value = self.recorder.held(slot)
         if value is None:
             value = self.recorder.dereference(self.recorder.objects[slot])
         if value is None or value.layout is not torch.strided:

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -22,6 +23,7 @@ from endoscope.capture.source import source_line
 from endoscope.recording.hearing import StepRecorder
 from endoscope.schema.graph import Use
 from endoscope.schema.recording import Key
+from endoscope.stats import Plan
 
 
 class Item(NamedTuple):
@@ -37,13 +39,15 @@ class Item(NamedTuple):
     batch_dim: int | None
 
 
-class Script(NamedTuple):
+@dataclass(slots=True)
+class Script:
     """Which tensors of a step are measured at its end, and how all of its rows are written."""
 
     rows: list[tuple[Item, str, int | None, Any]]  # whose it is: value, parameter, …; batch dimension; shape and type
     same: list[int | None]  # for each of these, an earlier one that is the same tensor
     keys: list[Key]  # of all rows, also of those that were measured before the end
     order: list[int] | None  # the row of each key; None if they are in order and every row has its key
+    plan: Plan | None = None  # by which they were measured
 
 
 class Structure(NamedTuple):

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 MOST_BYTES = 256 * 2**20
@@ -27,50 +27,56 @@ class Worker:
     def __init__(self, failed: Callable[[str, BaseException], None], idle: Callable[[], None], name: str) -> None:
         self._failed = failed
         self._idle = idle  # called whenever the queue has run empty: flush
-        self._jobs: deque[tuple[Callable[[], None], int]] = deque()
-        self._changed = threading.Condition()
+        self._queue: SimpleQueue[tuple[Callable[[], None], int] | None] = SimpleQueue()  # None: stop
+        self._progress = threading.Condition()
+        self._waiting = 0  # threads that want to be told about progress
+        self._jobs = 0  # that are not done, the running one included
         self._bytes = 0
-        self._busy = False
         self._is_slow = False
-        self._stopping = False
+        self._is_stopping = False
         self.seconds = 0.0  # processor time of the thread
         self._thread = threading.Thread(target=self._work, name=f"endoscope-{name}", daemon=True)
         self._thread.start()
 
     def has_room(self) -> bool:
-        return self._bytes < MOST_BYTES and len(self._jobs) < MOST_JOBS
+        return self._bytes < MOST_BYTES and self._jobs < MOST_JOBS
 
     def put(self, job: Callable[[], None], size: int = 0) -> None:
         """Nothing happens where the thread is not: after the end, and in a forked process, whose lock may be held."""
         if not self._thread.is_alive():
             return
-        with self._changed:
-            self._jobs.append((job, size))
-            self._bytes += size
-            self._changed.notify_all()
+        with self._progress:
+            if not self._is_stopping:
+                self._jobs += 1
+                self._bytes += size
+                self._queue.put((job, size))
 
     def let_catch_up(self) -> None:
         """Wait a moment, at most, until no more than the newest job is unwritten."""
-        if len(self._jobs) > 1:
-            with self._changed:
-                self._is_slow = not self._changed.wait_for(
-                    lambda: len(self._jobs) <= 1, CATCH_UP_AT_MOST_SECS if self._is_slow else CATCH_UP_SECS
-                )
+        if self._jobs > 1:
+            patience = CATCH_UP_AT_MOST_SECS if self._is_slow else CATCH_UP_SECS
+            self._is_slow = not self._wait(1, patience)
         else:
             self._is_slow = False
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything is written."""
-        if not self._thread.is_alive():
-            return not self._jobs
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._jobs and not self._busy, timeout)
+        return self._wait(0, timeout) if self._thread.is_alive() else not self._jobs
+
+    def _wait(self, most: int, timeout: float | None) -> bool:
+        """Until at most so many jobs are not done; False if that takes too long."""
+        with self._progress:
+            self._waiting += 1
+            try:
+                return self._progress.wait_for(lambda: self._jobs <= most, timeout)
+            finally:
+                self._waiting -= 1
 
     def stop(self, timeout: float | None = None) -> bool:
         done = self.drain(timeout)
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
+        with self._progress:
+            self._is_stopping = True
+            self._queue.put(None)
         self._thread.join(timeout)
         return done
 
@@ -79,24 +85,18 @@ class Worker:
         return self._thread.is_alive()
 
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._jobs and not self._stopping:
-                    self._changed.wait()
-                if not self._jobs:
-                    return
-                job, size = self._jobs[0]
-                self._busy = True
+        while (found := self._queue.get()) is not None:
+            job, size = found
             self._run(job)
-            if len(self._jobs) == 1:
+            if self._jobs == 1:
                 self._run(self._idle)
-            with self._changed:
-                self._jobs.popleft()
+            with self._progress:
+                self._jobs -= 1
                 self._bytes -= size
-                self._busy = bool(self._jobs)
                 self.seconds = time.thread_time()
-                self._changed.notify_all()
-            del job
+                if self._waiting:
+                    self._progress.notify_all()
+            del job, found
 
     def _run(self, job: Callable[[], Any]) -> None:
         try:

@@ -36,8 +36,9 @@ class Answers:
         self.counts = np.zeros((len(COUNTS), requests), np.int64)
         self.histograms = np.zeros((requests, HISTOGRAM_BINS), np.uint32)
         self.histogram_ends = np.zeros((requests, 2), np.int64)
-        self.samples = np.full((len(SAMPLE), plan.sample_starts[-1]), _NAN)
-        self.units = np.full((len(UNIT), plan.unit_starts[-1]), _NAN)
+        samples, units = (len(SAMPLE), plan.sample_starts[-1]), (len(UNIT), plan.unit_starts[-1])
+        self.samples = np.empty(samples, np.float32) if plan.is_full else np.full(samples, _NAN)
+        self.units = np.empty(units, np.float32) if plan.is_full else np.full(units, _NAN)
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from endoscope.stats import compiled, geometry
 from endoscope.stats.answers import Answers, joined
-from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
+from endoscope.stats.elements import NotMeasurable, address_of, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
 from endoscope.stats.plan import Plan, Reading, plan_of, reading_of
 from endoscope.stats.request import Measured, Request
@@ -39,11 +39,14 @@ def measure(requests: Sequence[Request], *, threads: int | None = None) -> Measu
     return joined([measure_part(requests, threads=threads)])
 
 
-def measure_part(requests: Sequence[Request], *, threads: int | None = None) -> Answers:
-    """The same, to be `joined` with others before it is looked at."""
+def measure_part(requests: Sequence[Request], *, like: Plan | None = None, threads: int | None = None) -> Answers:
+    """The same, to be `joined` with others before it is looked at.
+
+    `like` is the plan of earlier requests for tensors of the very same shapes and types: then there is less to ask.
+    """
     # Modes of torch, a tracer for example, must not see what is asked here.
     with torch._C.DisableTorchFunction():
-        return _Measurement(requests).run(_threads() if threads is None else threads)
+        return _Measurement(requests).run(_threads() if threads is None else threads, like)
 
 
 def warm() -> str:
@@ -70,10 +73,8 @@ class _Measurement:
         self.notes: list[tuple[int, str]] = []
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
 
-    def run(self, threads: int) -> Answers:
-        for number, request in enumerate(self.requests):
-            self.readings.append(self._add(number, request))
-        plan = plan_of(self.readings, self.elsewhere, tuple(self.copied))
+    def run(self, threads: int, like: Plan | None) -> Answers:
+        plan = like if like is not None and self._find_again(like) else self._find()
         answers = Answers(plan)
         fused = self._start_elsewhere(plan, answers) if self.elsewhere else None
         if self.kernels:
@@ -87,6 +88,39 @@ class _Measurement:
         answers.gaps, answers.notes = sorted(self.gaps), self.notes
         answers.settle()
         return answers
+
+    def _find(self) -> Plan:
+        for number, request in enumerate(self.requests):
+            self.readings.append(self._add(number, request))
+        subtracted = tuple([number for number, address in enumerate(self.minus) if address])
+        return plan_of(self.readings, self.elsewhere, tuple(self.copied), subtracted)
+
+    def _find_again(self, plan: Plan) -> bool:
+        """Whether the kernels can read all tensors as that plan says, and where these are."""
+        if not plan.is_direct or self.kernels is None:
+            return False
+        addresses, minus = [], []
+        try:
+            for number, (request, reading) in enumerate(zip(self.requests, plan.readings, strict=True)):
+                tensor, _, _, _, other, same_as = request
+                address = subtracted = 0
+                if same_as is None:
+                    assert reading is not None
+                    address = _place_again(tensor, reading.strides)
+                    if other is not None:
+                        subtracted = _place_again(other, None)
+                        alike = other.dtype is tensor.dtype and other.shape == tensor.shape
+                        if number not in plan.subtracted or not (subtracted and alike):
+                            return False
+                    if not address:
+                        return False
+                addresses.append(address)
+                minus.append(subtracted)
+        except Exception:  # whatever is odd about a tensor is found out by asking for more
+            return False
+        self.addresses, self.minus = array("q", addresses), array("q", minus)
+        self.notes = list(plan.notes)
+        return True
 
     def _add(self, number: int, request: Request) -> Reading | None:
         """Find out how to measure one tensor, and where the kernels find it if they can do that."""
@@ -165,6 +199,18 @@ class _Measurement:
             return self._keep(as_plain(tensor))
 
 
+def _place_again(tensor: Tensor, strides: tuple[int, ...] | None) -> int:
+    """The address of a tensor whose shape and type the kernels can read; 0 if it does not lie as it should."""
+    if type(tensor) not in _ORDINARY or not tensor.is_cpu or tensor.is_neg():
+        return 0
+    if not tensor.is_contiguous() if strides is None else tensor.stride() != strides:
+        return 0
+    if tensor.storage_offset() and not tensor.untyped_storage().nbytes():
+        return 0  # its memory was given back
+    address: int = address_of(tensor)
+    return address
+
+
 @lru_cache(8192)  # the same shapes come back in every step
 def _reading(
     shape: torch.Size,
@@ -188,7 +234,7 @@ def _reading(
         samples = 0
     element = element_of(dtype)
     assert element is not None
-    return reading_of(element, how, samples, note)
+    return reading_of(element, how, strides, samples, note)
 
 
 def _reason(problem: Exception) -> str:

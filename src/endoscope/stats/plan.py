@@ -30,6 +30,7 @@ class Reading(NamedTuple):
     """How tensors of one shape and type are read: made once, then used for all of them."""
 
     how: Arrangement
+    strides: tuple[int, ...] | None  # None: contiguous, and the batch dimension is the first if there is one
     samples: int  # how many are measured one by one
     note: str  # what is left out, "" if nothing
     load: int
@@ -37,21 +38,23 @@ class Reading(NamedTuple):
     dims: tuple[int, ...]
 
 
-def reading_of(element: Element, how: Arrangement, samples: int, note: str) -> Reading:
+def reading_of(element: Element, how: Arrangement, strides: tuple[int, ...] | None, samples: int, note: str) -> Reading:
     """Everything about a request but its address."""
     fields = (
         element.code, element.lookup, int(element.is_integer),
         how.samples, how.sample_stride, how.sample_size, len(how.dims), how.unit_kind, how.units,
     )  # fmt: skip
     dims = tuple(number for dim in how.dims for number in dim)
-    return Reading(how, samples, note, how.samples * how.sample_size + SMALLEST_LOAD, fields, dims)
+    return Reading(how, strides, samples, note, how.samples * how.sample_size + SMALLEST_LOAD, fields, dims)
 
 
 class Plan:
     """Which requests are for the kernels, and where their answers go: everything but the addresses of the tensors.
 
     `readings` has one entry for each request, None for those that cannot be measured. `elsewhere` are the requests
-    that are not for the kernels, although they can be measured; `copied` tells whose answer is that of another one.
+    that are not for the kernels, although they can be measured; `copied` tells whose answer is that of another one, and
+    `subtracted` from which requests the kernels subtract something. A plan `is_direct` if the kernels measure all of
+    it, and `is_full` if they have something to say about each sample and unit: nothing is empty.
     """
 
     def __init__(
@@ -59,9 +62,14 @@ class Plan:
         readings: Sequence[Reading | None],
         elsewhere: Collection[int] = (),
         copied: tuple[tuple[int, int], ...] = (),
+        subtracted: tuple[int, ...] = (),
     ) -> None:
         self.readings = readings
         self.copied = copied
+        self.subtracted = frozenset(subtracted)
+        self.is_direct = not elsewhere and None not in readings
+        self.is_full = self.is_direct and all(reading and reading.load > SMALLEST_LOAD for reading in readings)
+        self.notes = [(number, reading.note) for number, reading in enumerate(readings) if reading and reading.note]
         self.sample_counts = [reading.samples if reading else 0 for reading in readings]
         self.sample_starts = [0, *accumulate(self.sample_counts)]
         self.unit_starts = [0, *accumulate([reading.how.units if reading else 0 for reading in readings])]
@@ -106,15 +114,16 @@ class Plan:
         if not self._rows:
             return
         table = self._fields.copy()
-        table[:, at.ADDRESS] = addresses
-        table[:, at.MINUS] = minus
+        table[:, at.ADDRESS] = np.frombuffer(addresses, np.int64)
+        if self.subtracted:
+            table[:, at.MINUS] = np.frombuffer(minus, np.int64)
         job = [address_of(table), self._dims.buffer_info()[0], len(table), *answers.addresses()]
         first, second = self._shares if threads > 1 else (self._rows, [])
         helper = _started(kernels, job, second, (tensors, self, table, answers)) if second else None
         _work(kernels, job, first)
         if helper:
             helper.join()
-        else:
+        elif second:
             _work(kernels, job, second)
 
     @cached_property
@@ -135,22 +144,27 @@ class Plan:
 _plans: dict[Any, Plan] = {}  # identities of the readings, and what is copied -> the plan, which has those readings
 
 
-def plan_of(readings: list[Reading | None], elsewhere: Collection[int], copied: tuple[tuple[int, int], ...]) -> Plan:
+def plan_of(
+    readings: list[Reading | None],
+    elsewhere: Collection[int] = (),
+    copied: tuple[tuple[int, int], ...] = (),
+    subtracted: tuple[int, ...] = (),
+) -> Plan:
     """The plan for these readings: most steps ask for the same as the one before."""
     if elsewhere or None in readings:
-        return Plan(readings, elsewhere, copied)
-    key = (*map(id, readings), copied)
+        return Plan(readings, elsewhere, copied, subtracted)
+    key = (*map(id, readings), copied, subtracted)
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= MOST_PLANS:
             _plans.clear()
-        plan = _plans[key] = Plan(readings, (), copied)
+        plan = _plans[key] = Plan(readings, (), copied, subtracted)
     return plan
 
 
 def together(plans: Sequence[Plan]) -> Plan:
     """One plan for the requests of all, to arrange their answers."""
-    return plan_of([reading for plan in plans for reading in plan.readings], (), ())
+    return plan_of([reading for plan in plans for reading in plan.readings])
 
 
 def address_of(memory: NDArray[Any]) -> int:
@@ -169,8 +183,6 @@ def _started(kernels: Kernels, job: list[int], rows: list[int], keep: object) ->
 
 
 def _work(kernels: Kernels, job: list[int], rows: list[int], keep: object = None) -> None:
-    if not rows:
-        return
     scratch = Scratch.take()
     table, order = array("q", job + scratch.addresses), array("q", rows)
     kernels.measure_all(table.buffer_info()[0], order.buffer_info()[0], len(rows))
