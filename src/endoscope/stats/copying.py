@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from endoscope.stats import compiled
-from endoscope.stats.elements import is_gone, locate
+from endoscope.stats.elements import address_of, is_gone, locate
 
 _LINE = 64  # bytes that the kernels copy at once
 _WORTH = 16 * _LINE  # bytes; calling torch for fewer costs less than thinking about it
@@ -17,7 +17,7 @@ _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
 def copy_tensors(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> list[int]:
-    """Each target has the shape and the type of its source. Autograd is not told.
+    """Each target has the shape, the type and the device of its source. Autograd is not told.
 
     Returns which of them have no memory now, as sharded training leaves parameters, and were not copied.
     """
@@ -46,5 +46,5 @@ def _place(source: Tensor, target: Tensor) -> tuple[int, int, int] | None:
         return None
     if source.is_conj() or not (source.is_contiguous() and target.is_contiguous()):
         return None
-    start, end = locate(source), locate(target)
-    return (start, end, size // 4) if start and end and end % _LINE == 0 else None
+    start, end = locate(source), address_of(target)
+    return (start, end, size // 4) if start and end % _LINE == 0 else None
