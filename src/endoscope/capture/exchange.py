@@ -60,9 +60,10 @@ class Exchanges:
             self._attributes.append(_Attribute(owner, name, inherited, original, make(getattr(owner, name))))
 
     def add_code(self, owner: type, name: str, make: Callable[[Any], Any]) -> bool:
-        """Whether it can be done: only with a function, and not with any closure."""
+        """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure."""
         entry = owner.__dict__.get(name)
         function = getattr(entry, "__func__", entry)
+        function = getattr(function, "__wrapped__", function)  # the wrapper calls this very function
         if not isinstance(function, FunctionType) or function.__code__.co_freevars not in _HANDING_OVER:
             return False
         original = FunctionType(

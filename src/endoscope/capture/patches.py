@@ -10,6 +10,7 @@ Why each is needed:
   so its code is exchanged and not its name.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
+- `Optimizer.zero_grad`: setting gradients to None computes nothing, and hearing it costs two calls per parameter.
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
   so it is said.
 
@@ -190,6 +191,7 @@ def _all_exchanges() -> Exchanges:
     exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
     _observe_transforms(exchanges)
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
+    exchanges.add_code(torch.optim.Optimizer, "zero_grad", _unheard_clearing)
     exchanges.add(threading.Thread, "start", _announced("a thread was started"))
     exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
     return exchanges
@@ -345,6 +347,23 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
                 recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
 
     return apply
+
+
+# ---- optimizers ---------------------------------------------------------------------------------
+
+
+def _unheard_clearing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def zero_grad(self: Any, set_to_none: bool = True) -> Any:
+        alone = _stack_depth() == 1 and isinstance(_stack_at(0), _HARMLESS_MODES[1:])
+        if not set_to_none or not alone:  # zeros that are written are heard: somebody may hold what was there
+            return original(self, set_to_none)
+        mode = _pop_mode()
+        try:
+            return original(self, set_to_none)
+        finally:
+            _push_mode(mode)
+
+    return zero_grad
 
 
 # ---- TorchScript, transforms, threads -----------------------------------------------------------
