@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.store.files import Span
-from endoscope.store.journal import Commit, Copied, JournalReader, JournalWriter, from_line, to_line
+from endoscope.store.journal import Commit, Copied, JournalReader, JournalWriter, from_line, step_line, to_line
 from endoscope.store.sealed import dump, seal, unseal
 
 JSON = st.recursive(
@@ -116,3 +116,12 @@ def test_another_journal_in_its_place_is_noticed(tmp_path: Path) -> None:
     assert reader.read() is None
     found = JournalReader(tmp_path).read() or []
     assert [(commit.number, commit.kind) for commit in found] == [(0, "open"), (1, "step"), (2, "close")]
+
+
+@given(
+    time=st.floats(0, 1e11),
+    step=st.integers(-1, 2**63 - 1),
+    files=st.dictionaries(st.text(max_size=9), st.tuples(*[st.integers(0, 2**40)] * 3).map(Span._make), max_size=3),
+)
+def test_the_line_of_a_step_is_the_same_either_way(time: float, step: int, files: dict[str, Span]) -> None:
+    assert step_line(7, time, 5, step, files) == to_line(Commit(7, "step", time, files, ordinal=5, step=step))

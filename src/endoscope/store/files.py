@@ -18,6 +18,7 @@ from endoscope.store.paths import UNFINISHED
 
 Bytes = bytes | memoryview
 _MOST_BUFFERS = 512  # of one writev call; systems allow 1024
+_CAN_WRITE_SEVERAL = hasattr(os, "writev")
 
 
 class Span(NamedTuple):
@@ -33,6 +34,7 @@ class AppendFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = path.name
         self.size = 0  # what is settled
         self._written = 0
         self._is_torn = False
@@ -45,8 +47,7 @@ class AppendFile:
             self._cut_off()
         self._is_torn = True  # until settled: also when the next line fails half-way
         start = self._written
-        write_all(self._descriptor, buffers)
-        self._written += sum(map(len, buffers))
+        self._written += write_all(self._descriptor, buffers)
         return Span(start, self._written, checksum(buffers))
 
     def settle(self) -> None:
@@ -111,22 +112,35 @@ def _write_new(path: Path, buffers: Sequence[Bytes], sync: bool) -> None:
         os.close(descriptor)
 
 
-def write_all(descriptor: int, buffers: Sequence[Bytes]) -> None:
-    """Write all bytes; a disk that is nearly full takes a part of them, and raises at the next attempt."""
-    waiting = [memoryview(buffer).cast("B") for buffer in buffers if len(buffer)]
-    while waiting:
-        written = _write_some(descriptor, waiting[:_MOST_BUFFERS])
+def write_all(descriptor: int, buffers: Sequence[Bytes]) -> int:
+    """Write all bytes; returns how many these are.
+
+    A disk that is nearly full takes a part of them, and raises at the next attempt.
+    """
+    size = sum(map(len, buffers))
+    written = _write_some(descriptor, buffers[:_MOST_BUFFERS]) if size else 0
+    if written < size:
+        _write_rest(descriptor, buffers, written)
+    return size
+
+
+def _write_rest(descriptor: int, buffers: Sequence[Bytes], written: int) -> None:
+    """What is left when so many bytes are written."""
+    waiting = [memoryview(buffer).cast("B") for buffer in buffers]
+    while True:
         done = 0
         while done < len(waiting) and written >= len(waiting[done]):
             written -= len(waiting[done])
             done += 1
         del waiting[:done]
-        if written:
-            waiting[0] = waiting[0][written:]
+        if not waiting:
+            return
+        waiting[0] = waiting[0][written:]
+        written = _write_some(descriptor, waiting[:_MOST_BUFFERS])
 
 
-def _write_some(descriptor: int, buffers: list[memoryview]) -> int:
-    if hasattr(os, "writev"):
+def _write_some(descriptor: int, buffers: Sequence[Bytes]) -> int:
+    if _CAN_WRITE_SEVERAL and len(buffers) > 1:
         return os.writev(descriptor, buffers)
     return os.write(descriptor, buffers[0])
 

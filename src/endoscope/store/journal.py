@@ -14,6 +14,7 @@ once, and its first line tells readers that it is another.
 
 from __future__ import annotations
 
+import json.encoder
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 
 from endoscope.store.files import AppendFile, Span, remove
 from endoscope.store.paths import JOURNAL, UNFINISHED
-from endoscope.store.sealed import seal, unseal
+from endoscope.store.sealed import seal, seal_line, unseal
+
+_text = json.encoder.encode_basestring_ascii  # as a JSON text
 
 
 class Copied(NamedTuple):
@@ -64,6 +67,13 @@ def to_line(commit: Commit) -> bytes:
     return seal(document)
 
 
+def step_line(number: int, time: float, ordinal: int, step: int, files: Mapping[str, Span]) -> bytes:
+    """`to_line` of the kind that is written most often, without a document in between."""
+    spans = [f"{_text(file)}:[{start},{end},{crc}]" for file, (start, end, crc) in files.items()]
+    head = f'"commit":{number},"kind":"step","time":{round(time, 6)!r},"ordinal":{ordinal},"step":{step}'
+    return seal_line(f'{{{head},"files":{{{",".join(spans)}}}' if spans else f"{{{head}")
+
+
 def from_line(line: bytes) -> Commit | None:
     """The commit of a line; None if it is torn or damaged."""
     document = unseal(line)
@@ -93,8 +103,15 @@ class JournalWriter:
 
     def append(self, kind: str, time: float, **members: Any) -> None:
         """Add one line; after an error the journal is as before."""
+        self._append(to_line(Commit(self.lines, kind, time, **members)))
+
+    def append_step(self, time: float, ordinal: int, step: int, files: Mapping[str, Span]) -> None:
+        """The line of a recorded step."""
+        self._append(step_line(self.lines, time, ordinal, step, files))
+
+    def _append(self, line: bytes) -> None:
         try:
-            self.file.append([to_line(Commit(self.lines, kind, time, **members))])
+            self.file.append([line])
         except BaseException:
             self.file.revert()
             raise
@@ -117,7 +134,7 @@ class JournalWriter:
             new.close()
             remove(unfinished)
             raise
-        new.path = path
+        new.path, new.name = path, path.name
         self.file.close()
         self.file, self.lines = new, len(lines)
 

@@ -13,11 +13,16 @@ _SEAL = re.compile(rb',\s*"crc": ?"([0-9a-f]{8})"\s*\}\s*')
 
 def seal(document: Mapping[str, Any], indent: int | None = None) -> bytes:
     """The document as JSON, with a checksum over everything that stands before the checksum."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    text = dump(document, indent, separators)[:-1].rstrip("\n").encode()
-    line = b"" if indent is None else b"\n" + b" " * indent
-    space = separators[1].encode()
-    return text + b"," + line + b'"crc"' + space + b'"%08x"' % zlib.crc32(text) + line[:1] + b"}\n"
+    if indent is None:
+        return seal_line(dump(document)[:-1])
+    text = dump(document, indent, (",", ": "))[:-1].rstrip("\n").encode()
+    return text + b",\n" + b" " * indent + b'"crc": "%08x"\n}\n' % zlib.crc32(text)
+
+
+def seal_line(text: str) -> bytes:
+    """The same for a JSON object on one line, given without its closing brace."""
+    data = text.encode()
+    return b'%b,"crc":"%08x"}\n' % (data, zlib.crc32(data))
 
 
 def unseal(text: bytes) -> dict[str, Any] | None:

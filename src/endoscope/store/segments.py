@@ -67,18 +67,18 @@ class Segments:
         file = self._open.get(table)
         if file is None:
             file = self._open[table] = AppendFile(self._folder / self._next_name(table))
-        head = [] if file.size else [schema_message(table)]
-        span = file.append([*head, message])
-        self._pending.append((table, Chunk(file.path.name, span, ordinal)))
-        return file.path.name, span
+        span = file.append([message] if file.size else [schema_message(table), message])
+        self._pending.append((table, Chunk(file.name, span, ordinal)))
+        return file.name, span
 
     def settle(self) -> None:
-        for table, chunk in self._pending:
-            self._open[table].settle()
+        pending, self._pending = self._pending, []
+        for table, chunk in pending:
+            file = self._open[table]
+            file.settle()
             self.chunks[table].append(chunk)
-        self._pending.clear()
-        for table in [table for table, file in self._open.items() if file.size >= self._segment_bytes]:
-            self._close(table)
+            if file.size >= self._segment_bytes:
+                self._close(table)
 
     def revert(self) -> None:
         self._pending.clear()
@@ -192,7 +192,7 @@ class Segments:
 
     def _close(self, table: str) -> None:
         file = self._open.pop(table)
-        self._closed[file.path.name] = file.size
+        self._closed[file.name] = file.size
         self._hand_over(file)
         file.close()
 

@@ -26,9 +26,9 @@ def handed_over(file: AppendFile, failures: list[str]) -> list[Unsynced]:
     try:
         descriptor = file.hand_over()
     except OSError as error:
-        failures.append(_lost(file.path.name, error))
+        failures.append(_lost(file.name, error))
         return []
-    return [] if descriptor is None else [Unsynced(file.path.name, descriptor)]
+    return [] if descriptor is None else [Unsynced(file.name, descriptor)]
 
 
 def _lost(name: str, error: OSError) -> str:
