@@ -15,7 +15,7 @@ from tests.store.made_up import measured
 
 def columns_of(table: str, count: int) -> dict:
     record = StepRecord(number=9, type="t", time=0.0, keys=np.arange(count), measured=measured(count))
-    return rows.MeasuredRows().of(record, 4)[table]
+    return rows.of_measured(table, record, 4)
 
 
 @given(table=st.sampled_from(["stats", "samples", "units"]), count=st.integers(2, 9), with_schema=st.booleans())

@@ -48,29 +48,41 @@ class _Form(NamedTuple):
     columns: list[tuple[str, _Kind]]
 
 
-class _Filled(NamedTuple):
+class Filled(NamedTuple):
     """A form with all numbers but the length of the last buffer: of most tables nothing else differs between steps."""
 
     metadata: bytes
+    body_length: int  # where that stands
     size: int  # of the body up to the last buffer
     width: int  # bytes of a value in the last buffer
     last_node: int  # where the length of the last node stands; -1 if that is not the number of values in that buffer
     last_buffer: int  # where the length of the last buffer stands
 
+    def ending_with(self, last: int) -> bytearray:
+        """What stands before a body whose last buffer has so many values."""
+        metadata, size = bytearray(self.metadata), last * self.width
+        _I64.pack_into(metadata, self.body_length, self.size + size + -size % _ALIGNMENT)
+        _I64.pack_into(metadata, self.last_buffer, size)
+        if self.last_node >= 0:
+            _I64.pack_into(metadata, self.last_node, last)
+        return metadata
 
-class _Body:
+
+class Body:
     """Collects buffers, and the lengths that tell how they lie."""
 
-    def __init__(self) -> None:
-        self.parts: list[Any] = []  # anything with a buffer
+    def __init__(self, table: str, columns: Mapping[str, Any]) -> None:
+        self.parts: list[Any] = []  # anything with a buffer, and behind each what fills it up
         self.lengths: list[int] = []  # values in each buffer
+        for name, kind in _form(table).columns:
+            self._add(columns[name], kind)
 
-    def add(self, values: Any, kind: _Kind) -> None:
+    def _add(self, values: Any, kind: _Kind) -> None:
         """One column, depth first, as Arrow orders nodes and buffers."""
         if kind.__class__ is list:
             column = values if values.__class__ is ListColumn else list_column(values)
             self._numbers(column.offsets, _INT32)
-            self.add(column.values, kind[0])
+            self._add(column.values, kind[0])
         elif kind is None:
             encoded = [value.encode(errors="replace") for value in values]  # half a surrogate pair has no encoding
             self._numbers(_offsets(encoded), _INT32)
@@ -87,30 +99,24 @@ class _Body:
 
     def _buffer(self, data: Any, width: int, length: int) -> None:
         self.lengths.append(length)
-        self.parts.append(data)
-        if rest := -width * length % _ALIGNMENT:
-            self.parts.append(_PADDING[rest])
+        self.parts += (data, padding_of(width * length))
 
 
 def batch_message(table: str, columns: Mapping[str, Any]) -> bytes:
     """One record batch, from arrays, lists and ListColumns. No column may be missing, no value is null."""
-    body = _Body()
-    for name, kind in _form(table).columns:
-        body.add(columns[name], kind)
-    last = body.lengths.pop()
-    filled = _filled(table, tuple(body.lengths))
-    metadata = bytearray(filled.metadata)
-    size = last * filled.width
-    _I64.pack_into(metadata, _form(table).places.body_length, filled.size + size + -size % _ALIGNMENT)
-    _I64.pack_into(metadata, filled.last_buffer, size)
-    if filled.last_node >= 0:
-        _I64.pack_into(metadata, filled.last_node, last)
-    return b"".join([metadata, *body.parts])
+    body = Body(table, columns)
+    *lengths, last = body.lengths
+    return b"".join([filled(table, tuple(lengths)).ending_with(last), *body.parts])
+
+
+def padding_of(size: int) -> bytes:
+    """What fills a buffer of so many bytes up."""
+    return _PADDING[-size % _ALIGNMENT]
 
 
 @lru_cache(256)
-def _filled(table: str, lengths: tuple[int, ...]) -> _Filled:
-    """`lengths` as `_Body` collects them, without the last one."""
+def filled(table: str, lengths: tuple[int, ...]) -> Filled:
+    """`lengths` as `Body` collects them, without the last one."""
     form = _form(table)
     waiting = iter((*lengths, 0))
     nodes: list[int] = []  # length, nulls, length, nulls, …
@@ -145,7 +151,8 @@ def _filled(table: str, lengths: tuple[int, ...]) -> _Filled:
     struct.pack_into(f"<{len(nodes)}q", metadata, form.places.nodes, *nodes)
     struct.pack_into(f"<{len(buffers)}q", metadata, form.places.buffers, *buffers)
     last_node = form.places.nodes + 8 * (len(nodes) - 2) if ends_in_node else -1
-    return _Filled(bytes(metadata), size, width, last_node, form.places.buffers + 8 * (len(buffers) - 1))
+    last_buffer = form.places.buffers + 8 * (len(buffers) - 1)
+    return Filled(bytes(metadata), form.places.body_length, size, width, last_node, last_buffer)
 
 
 @cache

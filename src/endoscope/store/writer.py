@@ -23,9 +23,10 @@ from typing import Any
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.store import description, paths, rows, tensors
-from endoscope.store.files import Bytes, remove, write_whole
+from endoscope.store.files import Bytes, Span, remove, write_whole
 from endoscope.store.journal import JournalWriter
 from endoscope.store.messages import batch_message
+from endoscope.store.repeating import StepMessages
 from endoscope.store.room import Room
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
@@ -58,7 +59,7 @@ class TrialWriter:
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
-        self._rows = rows.MeasuredRows()
+        self._messages = StepMessages()
         self._is_closed = False
         self._journal.append("open", time.time(), format=FORMAT_VERSION)
 
@@ -103,17 +104,16 @@ class TrialWriter:
         ordinal = self._ordinal
         values, refused = self._storable(record.raw)
         raw_file = paths.raw_name(record.number, ordinal) if values else ""
-        messages = {table: batch_message(table, columns) for table, columns in self._rows.of(record, ordinal).items()}
-        messages["steps"] = batch_message("steps", rows.of_step(record, ordinal, raw_file))
+        messages = self._messages.of(record, ordinal, raw_file)
         files: dict[str, Sequence[Bytes]] = {}
         if raw_file:
             files[raw_file] = tensors.encode(values)
         graph_file = paths.graph_name(record.graph_hash)
         if record.graph is not None and graph_file not in self._room.ledger.graphs:
             files[graph_file] = [dump(record.graph).encode()]
-        about = [("metrics", row) for row in self._metric_rows(record.number, record.type, record.time, record.metrics)]
-        about += [("gaps", self._gap_row(record.number, record.time, gap)) for gap in self._all_gaps(record, refused)]
-        self._commit(messages, files, about, record)
+        metrics = self._metric_rows(record.number, record.type, record.time, record.metrics)
+        gaps = [self._gap_row(record.number, record.time, gap) for gap in self._all_gaps(record, refused)]
+        self._commit(messages, files, {"metrics": metrics, "gaps": gaps}, record)
         self._ordinal += 1
 
     def write_metrics(self, step: int, type_: str, at: float, metrics: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ class TrialWriter:
         """Write what was collected, unless the last commit is less than `min_secs` ago."""
         has_news = any(self._collected.values()) or self._keys_written < len(self._named)
         if has_news and time.monotonic() - self._commit_at >= min_secs:
-            self._commit({}, {})
+            self._commit({}, {}, {})
 
     def close(self) -> None:
         """Write the rest and say that the trial has ended."""
@@ -176,16 +176,14 @@ class TrialWriter:
         self,
         messages: dict[str, bytes],
         files: Mapping[str, Sequence[Bytes]],
-        about: Sequence[tuple[str, tuple[Any, ...]]] = (),
+        about: Mapping[str, Sequence[tuple[Any, ...]]],
         record: StepRecord | None = None,
     ) -> None:
-        """All or nothing: `messages` to the tables, `files` beside them, `about` and what was collected."""
-        collected = {table: list(found) for table, found in self._collected.items()}
-        for table, row in about:
-            collected[table].append(row)
-        for table, found in collected.items():
-            if found:
-                messages[table] = batch_message(table, rows.of_tuples(table, found))
+        """All or nothing: `messages` to the tables, `files` beside them, `about` the step and what was collected."""
+        collected = {table: len(found) for table, found in self._collected.items()}  # more may come meanwhile
+        for table, found in self._collected.items():
+            if found or about.get(table):
+                messages[table] = batch_message(table, rows.of_tuples(table, [*found, *about.get(table, ())]))
         named = len(self._named)
         if named > self._keys_written:
             columns = rows.of_keys(self._keys_written, self._named[self._keys_written :])
@@ -197,26 +195,24 @@ class TrialWriter:
             raise self._failure(error) from error
         self._keys_written = named
         for table, found in self._collected.items():
-            del found[: len(collected[table]) - sum(other == table for other, _ in about)]
+            del found[: collected[table]]
         self._after_commit()
 
     def _write(
         self, messages: Mapping[str, bytes], files: Mapping[str, Sequence[Bytes]], record: StepRecord | None
     ) -> None:
         """The data, then the journal's line; after an error neither."""
-        written, whole, now = {}, {}, time.time()
+        now = time.time()
         try:
-            for name, buffers in files.items():
-                (self._folder / name).parent.mkdir(exist_ok=True)
-                whole[name] = write_whole(self._folder / name, buffers)
+            whole = {name: self._write_file(name, buffers) for name, buffers in files.items()}
+            written = whole.copy()
             for table, message in messages.items():
                 name, span = self._segments.append(table, message, self._ordinal if table in THINNED else NO_STEP)
                 written[name] = span
             if record is None:
-                self._journal.append("rows", now, files=whole | written)
+                self._journal.append("rows", now, files=written)
             else:
-                files_of_step = whole | written
-                self._journal.append("step", now, files=files_of_step, ordinal=self._ordinal, step=record.number)
+                self._journal.append_step(now, self._ordinal, int(record.number), written)
         except BaseException:
             self._segments.revert()
             for name in files:
@@ -225,6 +221,14 @@ class TrialWriter:
         self._segments.settle()
         if record is not None:
             self._room.ledger.add_step(self._ordinal, record, now, whole)
+
+    def _write_file(self, name: str, buffers: Sequence[Bytes]) -> Span:
+        path = self._folder / name
+        try:
+            return write_whole(path, buffers)
+        except FileNotFoundError:  # the first one in its folder
+            path.parent.mkdir(exist_ok=True)
+            return write_whole(path, buffers)
 
     def _after_commit(self) -> None:
         """What must not look like a failed commit when it fails."""
