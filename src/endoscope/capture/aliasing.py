@@ -16,7 +16,17 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.regions import Region, is_alone, overlaps, region_of, storage_key, version_of, visible
+from endoscope.capture.regions import (
+    Region,
+    address_of,
+    is_alone,
+    memory_of,
+    overlaps,
+    region_of,
+    storage_key,
+    version_of,
+    visible,
+)
 
 #: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
 Read = int | tuple[int, ...]
@@ -206,7 +216,7 @@ class Aliasing:
 
     def adopt(self, stranger: torch.Tensor) -> tuple[Read | None, bool]:
         """What is seen through a tensor that nobody announced but whose memory is known, and whether that is all."""
-        if is_alone(stranger):
+        if is_alone(stranger) or self._is_elsewhere(stranger):
             return None, False
         family = sorted(self.neighbours(stranger), key=lambda member: member[0])
         if not family or storage_key(stranger) is None:
@@ -226,6 +236,20 @@ class Aliasing:
                 read = note.read_part(region) if note else slot
                 slots.update([read] if isinstance(read, int) else read)
         return (tuple(sorted(slots)) if slots else None), -1 not in seen
+
+    def _is_elsewhere(self, stranger: torch.Tensor) -> bool:
+        """Whether no known tensor begins in the memory of a new one: that is told much sooner than who lies where."""
+        memory = memory_of(stranger)
+        if memory is None or memory.start in self._put_off[1]:
+            return False
+        try:
+            for reference in self._objects[self._put_off[0] :]:
+                tensor = self._dereference(reference)
+                if tensor is not None and (address_of(tensor) or memory.start) in memory:
+                    return False
+        except (RuntimeError, NotImplementedError):  # sparse, wrappers and the like have no address
+            return False
+        return True
 
     def overlay(self, tensor: torch.Tensor, base: int, slots: tuple[int, ...]) -> Read:
         """`tensor` is new in `base`, but parts of its memory were known before as these slots."""

@@ -43,6 +43,7 @@ class Calls:
         self.namespace: dict[str, Any] = {}  # the names a plain function sees
         self._nameless: dict[str, int] = {}
         self._roots: list[tuple[str, torch.nn.Module]] = []
+        self._adopted = False  # names are those of another one
 
     def begin(
         self,
@@ -65,6 +66,9 @@ class Calls:
 
     def know(self, module: torch.nn.Module, address: str) -> None:
         """Give names to a module, what it contains, and all their parameters and buffers."""
+        if self._adopted:
+            self._adopted = False
+            self.addresses, self.named, self._roots = self.addresses.copy(), self.named.copy(), self._roots.copy()
         self._roots.append((f"{address}." if address else "", module))
         prefix = f"{address}." if address else ""
         for name, part in module.named_modules():
@@ -77,8 +81,9 @@ class Calls:
                         self.named.setdefault(id(tensor), (kind, inner + key, tensor))
 
     def adopt(self, other: Calls) -> None:
-        """Know the same names as another one, from the start."""
-        self.addresses, self.named, self._roots = other.addresses.copy(), other.named.copy(), other._roots.copy()
+        """Know the same names as another one, from the start; copied when another name is added."""
+        self._adopted = True
+        self.addresses, self.named, self._roots = other.addresses, other.named, other._roots
 
     def first_name(self, name: str) -> str | None:
         """Shared modules and tied weights have several names; all look-ups go by the first."""

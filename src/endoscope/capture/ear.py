@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from endoscope.capture.aliasing import Read
-from endoscope.capture.functions import FunctionFacts
 from endoscope.capture.leaves import ATOMS, TENSOR, argument_tensors, frozen, map_arguments
 from endoscope.capture.records import meta_of
 from endoscope.capture.source import INNER_FILES
@@ -39,8 +38,7 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
     """A closure, because cell variables are read faster than attributes."""
     ids, objects, slot_node = recorder.ids, recorder.objects, recorder.slot_node
     nodes, versions, readers, calls = recorder.nodes, recorder.versions, recorder.aliasing.readers, recorder.calls
-    simple: dict[Any, FunctionFacts] = {}  # ordinary operations
-    passing: set[Any] = set()  # metadata reads and the like
+    simple, passing = recorder.simple, recorder.passing
     full, keeper = recorder.full, recorder.keeper
     wanted = keeper.types if keeper is not None and not keeper.idle else None
     place = keeper.place if keeper is not None and keeper.names_modules else None

@@ -82,7 +82,7 @@ class Exchanges:
         for owner, name, entry, function, code, _ in self._codes:
             if owner.__dict__.get(name) is not entry or function.__code__ is not code:
                 return False
-        return all(attribute.fits() for attribute in self._attributes)
+        return all(map(_Attribute.fits, self._attributes))
 
     def put(self) -> None:
         self.are_on = True

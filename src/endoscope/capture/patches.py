@@ -69,13 +69,24 @@ def activate(recorder: Recorder) -> None:
 def deactivate(recorder: Recorder) -> None:
     global _traces
     with _lock:
-        for thread, recorders in list(_active.items()):
-            if recorder in recorders:
-                recorders.remove(recorder)
-                if not recorders:
-                    del _active[thread]
-                _traces -= 1
+        me = threading.get_ident()
+        mine = _active.get(me)
+        if mine is not None and len(mine) == 1 and mine[0] is recorder:  # the usual case, without lists
+            del _active[me]
+            _traces -= 1
+        else:
+            _take_out(recorder)
         _put_back_if_unused()
+
+
+def _take_out(recorder: Recorder) -> None:
+    global _traces
+    for thread, recorders in list(_active.items()):
+        if recorder in recorders:
+            recorders.remove(recorder)
+            if not recorders:
+                del _active[thread]
+            _traces -= 1
 
 
 @contextlib.contextmanager
@@ -150,7 +161,7 @@ def block_around(model: torch.nn.Module) -> Any:
 def _put_back_if_unused() -> None:
     if _traces == 0:
         if _eager:
-            _eager.pop().__exit__(None, None, None)
+            _run_compiled_code_again()
         _exchanges.take_off()
 
 
@@ -199,6 +210,7 @@ def _all_exchanges() -> Exchanges:
 
 _eager: list[Any] = []  # holds the switch while compiled code runs eagerly
 _switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
+_compiler_here: Callable[[], Any] | None = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
 
 
 def _run_compiled_code_eagerly() -> None:
@@ -212,8 +224,21 @@ def _run_compiled_code_eagerly() -> None:
         return
     if _switch is None or getattr(_switch, "prev", None) is not getattr(compiler.eval_frame, "_stance", _switch):
         _switch = torch.compiler.set_stance("force_eager")
-    _switch.__enter__()
+    _turn(compiler.eval_frame, _switch.stance, _switch.__enter__)
     _eager.append(_switch)
+
+
+def _run_compiled_code_again() -> None:
+    switch = _eager.pop()
+    _turn(sys.modules["torch._dynamo"].eval_frame, switch.prev, lambda: switch.__exit__(None, None, None))
+
+
+def _turn(compiler: Any, stance: Any, ask: Callable[[], Any]) -> None:
+    """What the switch does, if nothing is being compiled; otherwise it says so itself."""
+    if _compiler_here is not None and not _compiler_here() and hasattr(compiler, "_stance"):
+        compiler._stance = stance
+    else:
+        ask()
 
 
 # ---- composites ---------------------------------------------------------------------------------

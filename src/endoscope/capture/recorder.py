@@ -47,6 +47,15 @@ class Recorder(TorchFunctionMode):
     """
 
     family: type  # of all recorders: they do not take each other for modes of the user
+    target: torch.nn.Module | None = None
+    stranger_kind = Kind.CONSTANT
+    inside_target = False
+    save_text = "'all'"  # what the user asked to keep
+    random_state: Tensor | None = None  # of the CPU, when the traced code began
+    chosen: set[int] | None = None  # nodes that `save` selected; None for all
+    editor: Any = None  # applies edits, if any were asked for
+    before_writes: Any = None  # told what is about to be overwritten
+    storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
 
     def __init__(self, *, full: bool = True, keeper: Any = None, gradients: Any = None) -> None:
         super().__init__()
@@ -54,20 +63,12 @@ class Recorder(TorchFunctionMode):
         self.keeper = keeper
         self.gradients = gradients
         self.calls = Calls()
-        self.target: torch.nn.Module | None = None
-        self.stranger_kind = Kind.CONSTANT
-        self.inside_target = False
-        self.save_text = "'all'"  # what the user asked to keep
-        self.random_state: Tensor | None = None  # of the CPU, when the traced code began
         # operations
         self.nodes: list[Any] = []  # fields of Node, as plain tuples for speed
         self.rng: dict[int, Any] = {}  # node -> generator and its state before the call
         self.sources: dict[int, Source] = {}  # node -> where it came from
         self.sequences: set[int] = set()  # nodes whose function returned a list or tuple
         self.hidden_reads: dict[int, list[Read]] = {}  # node -> what an opaque body reads besides its arguments
-        self.chosen: set[int] | None = None  # nodes that `save` selected; None for all
-        self.editor: Any = None  # applies edits, if any were asked for
-        self.before_writes: Any = None  # told what is about to be overwritten
         self.edited: dict[int, list[Any]] = {}  # node -> edits.Applied, in order
         # tensors
         self.ids: dict[int, int] = {}  # id of tensor -> slot
@@ -79,14 +80,18 @@ class Recorder(TorchFunctionMode):
         self.kept_versions: dict[int, int] = {}
         self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
         self.stale: set[int] = set()  # slots that were overwritten unheard
-        self.storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
         self.anchors: list[Any] = []  # tensors held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
         # what could not be heard
         self.departures: list[Departure] = []
         self.strangers: list[tuple[int, str]] = []  # node, grad_fn of a tensor that came from nowhere
         self.notices: list[Notice] = []
-        self.slow: dict[Any, FunctionFacts] = {}
+        self.simple: dict[Any, FunctionFacts] = {}  # functions that were met so far: ordinary operations
+        self.passing: set[Any] = set()  # metadata reads and the like
+        self.slow: dict[Any, FunctionFacts] = {}  # all others
+        self.begin_hearing()
+
+    def begin_hearing(self) -> None:
         self.__torch_function__ = MethodType(make_ear(self), self)  # type: ignore[method-assign]
 
     def take_fingerprints(self) -> None:

@@ -16,11 +16,13 @@ from torch import Tensor
 from endoscope.capture.records import slots_of
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.batches import Batches
-from endoscope.recording.hearing import Held, Listener, StepRecorder
+from endoscope.recording.hearing import Listener, StepRecorder
+from endoscope.recording.holding import Held
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.losses import LossGradients
 from endoscope.recording.meter import Meter, Portions
 from endoscope.recording.raw import RawCollector
+from endoscope.recording.rooms import Rooms
 from endoscope.recording.selection import Selection
 from endoscope.recording.sources import first_calls
 from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of, size_of
@@ -41,25 +43,32 @@ class Parameters:
     cost more than the copying.
     """
 
-    def __init__(self, inventory: Inventory, scratch: dict[int, Tensor]) -> None:
+    def __init__(self, inventory: Inventory, rooms: Rooms) -> None:
         self.named = inventory.parameters
         self.buffers = inventory.buffers
-        self._scratch = scratch
+        self._rooms = rooms
         self.before: dict[int, Tensor] = {}  # position -> value before the first update of this step
-        self._positions = {id(p): n for n, (_, p) in enumerate(self.named)}
+        self._positions = inventory.positions
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         self._versions = [version_of(p) for _, p in self.named]
 
     def copy_those(self, parameters: list[Any]) -> None:
-        places = [(self._positions.get(id(p)), p) for p in parameters]
-        fresh = [
-            (i, p)
-            for i, p in places
-            if i is not None and p.requires_grad and i not in self.before and p.layout is torch.strided
-        ]
-        targets = [self._room(p) for _, p in fresh]
-        gone = copy_tensors([p for _, p in fresh], targets)
-        self.before.update((i, targets[n]) for n, (i, _) in enumerate(fresh) if n not in gone)
+        fresh, positions = parameters, self._rooms.positions
+        if self.before or not self._rooms.are_for(self._positions, parameters):
+            places = [(self._positions.get(id(p)), p) for p in parameters]
+            chosen = [
+                (i, p)
+                for i, p in places
+                if i is not None and p.requires_grad and i not in self.before and p.layout is torch.strided
+            ]
+            fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
+            self._rooms.make_for(self._positions, fresh, positions)
+        targets = self._rooms.targets
+        gone = copy_tensors(fresh, targets)
+        if gone:
+            self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
+        else:
+            self.before.update(zip(positions, targets, strict=True))
 
     def before_write(self, written: list[Tensor]) -> None:
         """Somebody who is no optimizer is about to write: into parameters, perhaps through `.data` or a view."""
@@ -85,12 +94,6 @@ class Parameters:
     def changed_unheard(self, position: int) -> bool:
         return position not in self.before and version_of(self.named[position][1]) != self._versions[position]
 
-    def _room(self, parameter: Tensor) -> Tensor:
-        room = self._scratch.get(id(parameter))
-        if room is None or room.shape != parameter.shape or room.dtype != parameter.dtype:
-            room = self._scratch[id(parameter)] = torch.empty_like(parameter, requires_grad=False)
-        return room
-
     def value(self, position: int) -> Tensor:
         before = self.before.get(position)
         return before if before is not None else self.named[position][1]
@@ -104,7 +107,7 @@ class Capture:
         watches: list[Watch],
         inventory: Inventory,
         selection: Selection,
-        scratch: dict[int, Tensor],
+        rooms: Rooms,
         failed: Any,
     ) -> None:
         inventory.refresh()
@@ -119,7 +122,7 @@ class Capture:
         self.batches = Batches(watches, self.recorder)
         self.meter: Meter | None = None
         self.listener = Listener(self.recorder)
-        self.parameters = Parameters(inventory, scratch)
+        self.parameters = Parameters(inventory, rooms)
         self.recorder.about_to_write = self.parameters.before_write
         self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
         self.links: list[tuple[Any, Any]] = []
@@ -129,8 +132,7 @@ class Capture:
         self.wants_spectra = False  # singular values are wanted of this step
 
     def begin(self) -> None:
-        for position, (_, parameter) in enumerate(self.parameters.named):
-            self.gradients.watch_parameter(-1 - position, parameter)
+        self.gradients.watch_parameters([(-1 - i, p) for i, (_, p) in enumerate(self.parameters.named)])
         self.recorder.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
@@ -185,12 +187,14 @@ class Capture:
         """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
         moved = [p for group in optimizer.param_groups for p in group["params"]]
         self.parameters.copy_those(moved)
-        recorder, ids = self.recorder, set(map(id, moved))
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            for slot, tensor in recorder.kept.items():
+        recorder, ids, share = self.recorder, set(map(id, moved)), self.parameters.share
+        with torch._C.DisableTorchFunction():
+            for slot in recorder.kept.keys() - recorder.holder.fresh:
+                tensor = recorder.kept[slot]
                 base = tensor._base
-                if id(tensor if base is None else base) in ids or (base is None and self.parameters.share(tensor)):
-                    recorder.kept[slot] = tensor.detach().clone()
+                if id(tensor if base is None else base) in ids or (base is None and share(tensor)):
+                    with torch.no_grad():
+                        recorder.kept[slot] = tensor.detach().clone()
                     recorder.kept_versions.pop(slot, None)
 
     def copy_all(self) -> None:
@@ -223,7 +227,7 @@ class Capture:
             self.recorder.holder.hold(name, role, kind, tensor, -1, -1 if batch_dim is None else batch_dim)
         self.tags[name] = None
         if kind == "loss":
-            self.recorder.loss_names[tensor] = name
+            self.recorder.name_loss(tensor, name)
 
     def link(self, a: Any, b: Any) -> None:
         with torch._C.DisableTorchFunction():

@@ -10,6 +10,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+IN_EVALUATION_MODE = (
+    "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "
+    "Put `with run.step():` around each training step."
+)
+
 
 class Endings:
     """Learns the order of the optimizers from what they do between two forward passes."""

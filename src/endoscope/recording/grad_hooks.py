@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -40,6 +41,32 @@ class GradHooks:
         hooks[number] = call
         self._places.append((hooks, number))
 
+    def on_result(self, tensor: Tensor, grad_fn: Any, call: Callable[..., None]) -> None:
+        """The same for an ordinary tensor that `grad_fn` has just made."""
+        hooks = tensor._backward_hooks
+        if hooks is None:
+            hooks = tensor._backward_hooks = OrderedDict()
+            grad_fn._register_hook_dict(tensor)
+        number = next(_numbers)
+        hooks[number] = call
+        self._places.append((hooks, number))
+
+    def on_parameters(self, parameters: Iterable[tuple[int, Tensor]], before: Any, after: Any) -> None:
+        """Call `before(slot, parameter, gradient)` with what comes, `after(slot, parameter)` when it is there."""
+        places = self._places
+        for slot, parameter in parameters:
+            if parameter.requires_grad:
+                hooks, later = parameter._backward_hooks, parameter._post_accumulate_grad_hooks
+                comes, is_there = partial(before, slot, parameter), partial(after, slot)
+                if hooks is None or later is None or parameter.__class__ not in _ORDINARY:  # the first time
+                    self.on_gradient(parameter, comes)
+                    self.after_accumulation(parameter, is_there)
+                else:
+                    number = next(_numbers)
+                    hooks[number], later[number] = comes, is_there
+                    places.append((hooks, number))
+                    places.append((later, number))
+
     def after_accumulation(self, parameter: Tensor, call: Callable[..., None]) -> None:
         """Call with the parameter when its `.grad` is there."""
         if parameter.__class__ not in _ORDINARY:
@@ -53,9 +80,9 @@ class GradHooks:
         self._places.append((hooks, number))
 
     def take_off(self) -> None:
-        for hooks, number in self._places:
+        places, self._places = self._places, []
+        for hooks, number in places:
             hooks.pop(number, None)
         for handle in self._handles:
             handle.remove()
-        self._places.clear()
         self._handles.clear()

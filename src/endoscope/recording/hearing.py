@@ -13,134 +13,42 @@ from __future__ import annotations
 
 import contextlib
 import linecache
-import re
 import weakref
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from time import perf_counter_ns
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from endoscope.capture.boundary import add_outputs, bound_names
 from endoscope.capture.calls import Call, Calls
 from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
+from endoscope.capture.ear import make_ear
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import ATOMS, named_leaves
 from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
-from endoscope.capture.regions import version_of
 from endoscope.capture.source import user_position
+from endoscope.recording.holding import Holder, role_of
 from endoscope.recording.known_calls import SETTINGS, Known, learned
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
     from endoscope.recording.losses import LossGradients
-    from endoscope.recording.meter import Meter
     from endoscope.recording.sources import Sources
 
 _UNHEARD, _RESTING = -1, -2  # in the place of the number of a call
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _unheard = torch._C.DisableTorchFunction
+_weak = weakref.ref
+_stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
-
-
-class Held(NamedTuple):
-    """One tensor that is to be measured."""
-
-    node: str  # "" where only the call says whose it is
-    role: str
-    kind: str
-    slot: int
-    call: int  # the module call that returned it, or -1
-    batch_dim: int | None = 0  # None: let the size of the batch tell
-
-
-class Holder:
-    """Stands where a trace has its keeper: decides what is held, at the end of each module."""
-
-    names_modules = False
-    idle = True  # the ear need not ask about single operations
-
-    def __init__(self, gradients: LossGradients, functions: Callable[[str], bool] | None) -> None:
-        self.recorder: StepRecorder
-        self.gradients = gradients
-        self.entries: list[Held] = []
-        self.refused: list[Held] = []  # what cannot be held
-        self.functions: list[tuple[int, int]] = []  # node and slot of operations that may match a pattern
-        self.types: dict[str, bool] = {}
-        self.meter: Meter | None = None  # of a step that need not be held until its end
-        self._may_match = functions
-        if functions is not None:
-            self.idle = False
-
-    def place(self, _: int) -> str:
-        return "no"
-
-    def wants(self, node: int, slot: int, tensor: Tensor) -> bool:
-        source = self.recorder.sources.get(node)
-        if source is not None:
-            if source.kind is Kind.INPUT:
-                self.gradients.watch(slot, tensor)
-            return source.kind is Kind.INPUT
-        if self._may_match is None:
-            return False
-        type_ = self.recorder.nodes[node][0].type
-        if type_ not in self.types:
-            self.types[type_] = self._may_match(type_)
-        if self.types[type_]:
-            self.functions.append((node, slot))
-            self.gradients.watch(slot, tensor)
-        return self.types[type_]
-
-    def module_ended(self, call: int, out: Any) -> None:
-        if out.__class__ is Tensor:
-            self.hold("", "", "computed", out, call)
-            return
-        for path, leaf in named_leaves(out):
-            if isinstance(leaf, Tensor):
-                self.hold("", role_of(path), "computed", leaf, call)
-
-    def hold(
-        self, node: str, role: str, kind: str, tensor: Tensor, call: int = -1, batch_dim: int | None = None
-    ) -> int:
-        recorder = self.recorder
-        if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
-            self.refused.append(Held(node, role, kind, -1, call))
-            return -1
-        read = recorder.read(tensor)
-        if isinstance(read, int) and read >= 0:
-            slot = read
-            if slot not in recorder.kept:
-                recorder.kept[slot] = tensor
-                recorder.kept_versions[slot] = version_of(tensor)
-                if self.meter is None or not self.meter.has(slot):
-                    self.gradients.watch(slot, tensor)
-        else:
-            slot = self._hold_patchwork(tensor)
-        self.entries.append(Held(node, role, kind, slot, call, batch_dim))
-        if self.meter is not None and kind != "input":
-            self.meter.value(slot, tensor, batch_dim)
-        return slot
-
-    def _hold_patchwork(self, tensor: Tensor) -> int:
-        """Several operations wrote into parts of it: no single slot has its value, so it is copied now."""
-        recorder = self.recorder
-        slot = recorder.ids[id(tensor)]
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            copy = tensor.detach().clone()
-        new = len(recorder.objects)
-        recorder.objects.append(lambda: copy)
-        recorder.slot_node.append(recorder.slot_node[slot])
-        recorder.kept[new] = copy
-        self.gradients.watch(new, tensor)
-        return new
-
-    def settle(self, _: Any) -> None:
-        """A trace lets go of what was not asked for; here everything that is held is measured."""
+#: Functions that were heard in any step; what is known about them is never forgotten (`functions.KNOWN`) anyway.
+_SIMPLE: dict[Any, FunctionFacts] = {}
+_PASSING: set[Any] = set()
+_SLOW: dict[Any, FunctionFacts] = {}
 
 
 class StepRecorder(Recorder):
@@ -165,7 +73,7 @@ class StepRecorder(Recorder):
         self.deaf = False
         self.resting = False  # a forward pass is running that is none of the step
         self.ignores_evaluation = False
-        self.loss_names: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # of tensors that are losses
+        self._losses: dict[int, tuple[Any, str]] = {}  # id of a tensor that is a loss -> the tensor, its name
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
         self.known_before = len(sources.nodes)
@@ -174,8 +82,11 @@ class StepRecorder(Recorder):
         for name, module in models:
             self.roots[id(module)] = name
             self.target = self.target or module
-        hear: Any = self.__torch_function__
-        self.__torch_function__ = MethodType(self._shielded(hear.__func__), self)  # type: ignore[method-assign]
+
+    def begin_hearing(self) -> None:
+        """What functions are is the same in every step."""
+        self.simple, self.passing, self.slow = _SIMPLE, _PASSING, _SLOW
+        self.__torch_function__ = MethodType(self._shielded(make_ear(self)), self)  # type: ignore[method-assign]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """After the step has ended: should we still be on somebody's stack, we are not noticed there."""
@@ -222,13 +133,16 @@ class StepRecorder(Recorder):
     def loss_name(self, loss: Tensor) -> str:
         """What the gradients of a loss are called; the loss itself is held under that name."""
         gradients = self.holder.gradients
-        name = self.loss_names.get(loss)
-        if name is None:
+        known, name = self._losses.get(id(loss), (None, ""))
+        if known is None or known() is not loss:
             name = gradients.current or gradients.default
-            with contextlib.suppress(Exception), torch._C.DisableTorchFunction():
+            with contextlib.suppress(Exception), _unheard():
                 self.holder.hold(name, "", "loss", loss)
-                self.loss_names[loss] = name
+                self.name_loss(loss, name)
         return gradients.current or name
+
+    def name_loss(self, loss: Tensor, name: str) -> None:
+        self._losses[id(loss)] = (_weak(loss), name)
 
     # ---- never into training ---------------------------------------------------------------------
 
@@ -252,41 +166,49 @@ class StepRecorder(Recorder):
 
     def _begin_plain(self, module: torch.nn.Module, args: Any, kwargs: Any) -> tuple[int, Known | None]:
         """The number of a call, and what is known about it; no number if more has to be asked about it."""
-        calls = self.calls
-        if kwargs or not self.inside_target or self.deaf or self.resting or id(module) not in calls.addresses:
+        calls, identity, known = self.calls, id(module), None
+        if kwargs or not self.inside_target or self.deaf or self.resting or identity not in calls.addresses:
             return _UNHEARD, None
-        slots = self._slots_of_plain(args)
-        if slots is None:
-            return _UNHEARD, None
-        known = self.known_calls.get(id(module))
-        if known is not None and not (
-            self._is_plain(args, slots) and known.still_holds(self.ids, self.aliasing.readers)
-        ):
-            known = None
+        slots: list[int] | None
+        if len(args) == 1 and args[0].__class__ is Tensor:
+            given, ids = args[0], self.ids
+            slot = ids.get(id(given))
+            slots = [] if slot is None else [slot]
+            known = self.known_calls.get(identity)
+            if known is not None:  # it is given what it was when it was made, and the module is what it was
+                written = self.aliasing.readers
+                if (
+                    slot is None
+                    or self.objects[slot]() is not given
+                    or id(given) in written
+                    or not self.holder.idle
+                    or not known.still_holds(ids, written)
+                ):
+                    known = None
+        else:
+            slots = self._slots_of_plain(args)
+            if slots is None:
+                return _UNHEARD, None
         return calls.begin(module, len(self.nodes), slots, False, user_position(3)), known
-
-    def _is_plain(self, args: Any, slots: list[int]) -> bool:
-        """Whether a module is given one tensor and nothing else, which is what it was when it was made."""
-        if len(args) != 1 or len(slots) != 1 or not self.holder.idle:
-            return False
-        return self.objects[slots[0]]() is args[0] and id(args[0]) not in self.aliasing.readers
 
     def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
         """Nothing is heard inside of the call; its only operation is written down here."""
         with _unheard():
-            started = perf_counter_ns()
             out = original(known.module, given)
-            ended = perf_counter_ns()
             if self.keeper is not None:  # the step may have ended inside of this call
                 try:
-                    entry, slot = self.calls.entries[call], len(self.objects)
-                    node = known.node(call, entry, slot, out, started, ended)
-                    self.ids[id(out)] = slot
-                    self.aliasing.readers.pop(id(out), None)
+                    slot, identity, readers, grad_fn = len(self.objects), id(out), self.aliasing.readers, out.grad_fn
+                    node = known.node(call, self.calls.entries[call], slot, out, grad_fn)
+                    self.ids[identity] = slot
+                    if readers:
+                        readers.pop(identity, None)
                     self.slot_node.append(len(self.nodes))
-                    self.objects.append(weakref.ref(out))
+                    self.objects.append(_weak(out))
                     self.nodes.append(node)
-                    self.holder.module_ended(call, out)
+                    if out.__class__ is Tensor and not _is_transformed(out):
+                        self.holder.hold_result(slot, out, grad_fn, call)
+                    else:
+                        self.holder.module_ended(call, out)
                 except Exception as error:
                     self.give_up("the result of a module", error)
         return out
@@ -330,6 +252,8 @@ class StepRecorder(Recorder):
                 self.resting = True
                 return _RESTING
             with _unheard():
+                if first and not kwargs and len(args) == 1 and args[0].__class__ is Tensor:
+                    return self._begin_root(module, args)
                 call = super().begin_module(module, args, kwargs)
             if first:
                 self.hold_inputs(module, args, kwargs, call)
@@ -337,6 +261,18 @@ class StepRecorder(Recorder):
         except Exception as error:
             self.give_up("a module call", error)
             return _UNHEARD
+
+    def _begin_root(self, module: torch.nn.Module, args: tuple[Tensor]) -> int:
+        """A call of a model with one tensor: what `begin_module` and `hold_inputs` do, without looking for tensors."""
+        ((name, given),) = bound_names(module.forward, args, {})
+        self.inside_target = True
+        if not self.knows(given) and id(given) not in self.calls.named:
+            self.add_source(Kind.INPUT, name, given)
+        slot = self.ids.get(id(given))
+        entered = [] if slot is None else [slot]
+        call = self.calls.begin(module, len(self.nodes), entered, True, user_position(3))
+        self.holder.hold("", role_of(name), "input", given, call)
+        return call
 
     def hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any, call: int) -> None:
         """Whatever is handed to a model, also if it was computed in this step."""
@@ -355,7 +291,10 @@ class StepRecorder(Recorder):
                 with _unheard():
                     self.calls.leave(call)
                     self.inside_target = False
-                    add_outputs(self, out)
+                    if out.__class__ is Tensor:
+                        self.add_output("", out)
+                    else:
+                        add_outputs(self, out)
             except Exception as error:
                 self.give_up("the result of a model", error)
 
@@ -399,11 +338,6 @@ def is_evaluation(module: torch.nn.Module) -> bool:
     return not module.training or not torch.is_grad_enabled()
 
 
-def role_of(path: str) -> str:
-    """A path as people write it: `[0]` is 0, `['logits'][1]` is logits.1."""
-    return re.sub(r"\[(?:'([^']*)'|\"([^\"]*)\"|([^\]]*))\]", r".\1\2\3", path).lstrip(".")
-
-
 def _outcome(trace: TracebackType | None) -> tuple[bool | None, Any]:
     """Whose error: None if the user's own operation raised; else whether it had run, and its result.
 
@@ -437,14 +371,14 @@ class Listener:
     def open(self) -> None:
         self._is_open = True
         activate(self.recorder)
-        self._compiled = take_off_compiled([module for _, module in self.recorder.calls.addresses.values()])
+        self._compiled = take_off_compiled(module for _, module in self.recorder.calls.addresses.values())
         self.resume()
 
     def resume(self) -> None:
         """Below the modes of others: whoever leaves a block then takes off a mode of their own, never ours."""
         if not self.listening:
             self.listening = True
-            if torch._C._len_torch_function_stack() == 0:
+            if _stack_depth() == 0:
                 _push_mode(self.recorder)
                 return
             # The default device is at the bottom, where torch looks for it; that of a `with` block is like any mode.
@@ -460,6 +394,9 @@ class Listener:
         if not self.listening:
             return
         self.listening = False
+        if _stack_depth() == 1 and _stack_at(0) is self.recorder:
+            _pop_mode()
+            return
         if self.recorder not in _get_current_function_mode_stack():
             return  # somebody else's exit took it off
         above = []

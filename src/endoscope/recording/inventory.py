@@ -6,7 +6,8 @@ Asking torch for all names takes longer than a small network takes to run; compa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
+from itertools import chain
+from operator import attrgetter, is_, methodcaller
 from typing import Any
 
 import torch
@@ -17,6 +18,9 @@ from endoscope.recording.known_calls import Known
 from endoscope.recording.sources import Sources
 from endoscope.recording.watch import Watch
 
+_TABLES = attrgetter("_parameters", "_buffers", "_modules")
+_KEYS, _VALUES = methodcaller("keys"), methodcaller("values")
+
 
 class Inventory:
     """Modules, parameters and buffers of all watched models."""
@@ -24,10 +28,17 @@ class Inventory:
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = watches
         self._modules: list[torch.nn.Module] = []
+        self._tables: list[Any] = []  # those in which modules have parameters, buffers and modules
+        self._lengths: list[int] = []
+        self._full: list[Any] = []  # those of them in which something stands
+        self._empty: list[Any] = []
+        self._names: list[Any] = []  # how much stands in each of them, and under which names
         self._seen: list[Any] = []
+        self._types: list[type] = []
         self.calls = Calls()
         self.sources = Sources.of(self.calls)
         self.parameters: list[tuple[str, Tensor]] = []
+        self.positions: dict[int, int] = {}  # id of a parameter -> its position
         self.buffers: list[tuple[str, Tensor]] = []
         self.known_calls: dict[int, Known] = {}  # by the id of the module
 
@@ -35,15 +46,33 @@ class Inventory:
         """Let go of the models."""
         self.calls = Calls()
         self.sources = Sources.of(self.calls)
-        self.parameters, self.buffers, self._modules, self._seen = [], [], [], []
+        self.parameters, self.buffers, self._modules, self.positions = [], [], [], {}
+        self._tables, self._lengths, self._full, self._empty = [], [], [], []
+        self._names, self._seen, self._types = [], [], []
         self.known_calls = {}
 
     def refresh(self) -> None:
-        seen = _contents(self._modules)
-        if not seen or len(seen) != len(self._seen) or not all(map(is_, seen, self._seen)):
+        if not self._seen or not self._is_the_same():
             self._modules = _all_modules(self._watches)
-            self._seen = _contents(self._modules)
+            self._look_at(_tables_of(self._modules))
+            self._names, self._seen, self._types = _contents(self._full)
             self._take()
+
+    def _look_at(self, tables: list[Any]) -> None:
+        self._tables, self._lengths = tables, list(map(len, tables))
+        self._full, self._empty = [t for t in tables if len(t)], [t for t in tables if not len(t)]
+
+    def _is_the_same(self) -> bool:
+        """Whether all modules still have the same things under the same names; without a turn in Python for each."""
+        tables, lengths = _tables_of(self._modules), self._lengths
+        if not all(map(is_, tables, self._tables)):  # those of scripted modules are made when they are asked for
+            self._look_at(tables)
+            if lengths != self._lengths:
+                return False
+        elif any(map(len, self._empty)):
+            return False
+        names, seen, types = _contents(self._full)
+        return names == self._names and all(map(is_, seen, self._seen)) and types == self._types
 
     def _take(self) -> None:
         self.calls = Calls()
@@ -57,6 +86,7 @@ class Inventory:
             for name, buffer in watch.buffers():
                 buffers.setdefault(id(buffer), (name, buffer))
         self.parameters = list(parameters.values())
+        self.positions = {identity: position for position, identity in enumerate(parameters)}
         self.buffers = [entry for identity, entry in buffers.items() if identity not in parameters]
         self.sources = Sources.of(self.calls)
 
@@ -68,14 +98,11 @@ def _all_modules(watches: Sequence[Watch]) -> list[torch.nn.Module]:
     return list(found.values())
 
 
-def _contents(modules: list[torch.nn.Module]) -> list[Any]:
-    """Names, tensors and modules inside of these modules, in a fixed order; to be compared one by one with `is`."""
-    contents: list[Any] = []
-    for module in modules:
-        parameters, buffers, inside = module._parameters, module._buffers, module._modules
-        # Lazy parameters are not there before the first pass: their class tells.
-        contents += [p.__class__ for p in parameters.values()]
-        for table in (parameters, buffers, inside):
-            contents += table.keys()
-            contents += table.values()
-    return contents
+def _tables_of(modules: list[torch.nn.Module]) -> list[Any]:
+    return list(chain.from_iterable(map(_TABLES, modules)))
+
+
+def _contents(tables: list[Any]) -> tuple[list[Any], list[Any], list[type]]:
+    """Names, what they stand for, and of which type that is: lazy parameters change it when they are made."""
+    seen = list(chain.from_iterable(map(_VALUES, tables)))
+    return [*map(len, tables), *chain.from_iterable(map(_KEYS, tables))], seen, list(map(type, seen))

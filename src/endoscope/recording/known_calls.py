@@ -40,7 +40,6 @@ SETTINGS: dict[type, tuple[str, ...]] = {
     nn.Tanh: (),
     nn.Sigmoid: (),
 }
-_HOOKS = attrgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _GLOBAL_HOOKS = (
     of_torch._global_forward_pre_hooks,
     of_torch._global_forward_hooks,
@@ -55,14 +54,15 @@ class Known(NamedTuple):
 
     module: nn.Module
     forward: Any  # of its class
-    parameters: tuple[tuple[str, Tensor | None, int], ...]  # name, parameter and its slot
+    parameters: tuple[tuple[str, Tensor | None, int, int], ...]  # name, parameter, its id and its slot
     settings: Any
     get_settings: Any
     facts: FunctionFacts
     func: Any
     args: Any  # without tensors
     kwargs: Any
-    reads: tuple[int, ...]  # slots of parameters; -1 where the input stands
+    reads: list[int]  # slots of parameters; -1 where the input stands
+    inputs: tuple[int, ...]  # where that is
     moves: bool  # perhaps to another device
 
     def still_holds(self, slots: Mapping[int, int], written: Mapping[int, Any]) -> bool:
@@ -71,26 +71,35 @@ class Known(NamedTuple):
         `slots` tells which slot a tensor has now, `written` has tensors that were written through others.
         """
         module = self.module
-        attributes, parameters = module.__dict__, module._parameters
-        if _stack_depth() != 1 or any(_HOOKS(module)) or any(_GLOBAL_HOOKS):  # the one mode is our own
+        attributes = module.__dict__
+        if (
+            _stack_depth() != 1  # the one mode is our own
+            or attributes["_forward_pre_hooks"]
+            or attributes["_forward_hooks"]
+            or attributes["_backward_pre_hooks"]
+            or attributes["_backward_hooks"]
+            or any(_GLOBAL_HOOKS)
+            or "forward" in attributes
+            or module.__class__.forward is not self.forward
+        ):
             return False
-        if "forward" in attributes or module.__class__.forward is not self.forward:
-            return False
-        for name, parameter, slot in self.parameters:
+        parameters = attributes["_parameters"]
+        for name, parameter, identity, slot in self.parameters:
             if parameters.get(name) is not parameter or name in attributes:
                 return False
-            if parameter is not None and (slots.get(id(parameter)) != slot or id(parameter) in written):
+            if parameter is not None and (slots.get(identity) != slot or identity in written):
                 return False
         return self.get_settings is None or self.get_settings(module) == self.settings
 
-    def node(self, call: int, entry: Call, slot: int, out: Tensor, started: int, ended: int) -> Any:
-        """What the ear writes: fields of `records.Node`."""
+    def node(self, call: int, entry: Call, slot: int, out: Tensor, grad_fn: Any) -> Any:
+        """What the ear writes: fields of `records.Node`. Nobody asks how long the operations of a step took."""
         code, instruction = entry.position
-        given = entry.entered[0]
+        reads = self.reads.copy()
+        for place in self.inputs:
+            reads[place] = entry.entered[0]
         return (
-            self.facts, self.func, self.args, self.kwargs, [given if read < 0 else read for read in self.reads],
-            slot, 1, 0, started, ended, code, instruction, call, None, True, out.shape, out.dtype,
-            out.device if self.moves else None, out.grad_fn.__class__,
+            self.facts, self.func, self.args, self.kwargs, reads, slot, 1, 0, 0, 0, code, instruction, call, None, True,
+            out.shape, out.dtype, out.device if self.moves else None, grad_fn.__class__,
         )  # fmt: skip
 
 
@@ -105,8 +114,8 @@ def learned(
     module = entry.module
     node = nodes[-1]
     one = len(nodes) == entry.first_node + 1 and len(entry.entered) == 1 and returned == node[5] and len(node) > 15
-    owned = [(name, parameter, slots.get(id(parameter), -1)) for name, parameter in module._parameters.items()]
-    ordinary = all(p is None or (p.__class__ is Parameter and slot < parameters) for _, p, slot in owned)
+    owned = [(name, p, id(p), slots.get(id(p), -1)) for name, p in module._parameters.items()]
+    ordinary = all(p is None or (p.__class__ is Parameter and slot < parameters) for _, p, _, slot in owned)
     if not one or not ordinary:
         return None
     facts, func, args, kwargs, reads = node[:5]
@@ -114,6 +123,7 @@ def learned(
     if given < parameters or any(read.__class__ is not int or parameters <= read != given for read in reads):
         return None
     get = attrgetter(*names) if names else None
-    places = tuple([-1 if read == given else read for read in reads])
+    own = [-1 if read == given else read for read in reads]
+    inputs = tuple([place for place, read in enumerate(own) if read < 0])
     forward, settings = module.__class__.forward, get and get(module)
-    return Known(module, forward, tuple(owned), settings, get, facts, func, args, kwargs, places, facts.moves)
+    return Known(module, forward, tuple(owned), settings, get, facts, func, args, kwargs, own, inputs, facts.moves)

@@ -98,25 +98,75 @@ class LossGradients:
             return
         with torch._C.DisableTorchFunction():
             try:
-                self._hooks.on_gradient(tensor, partial(self._heard, self._store, slot))
+                self._hooks.on_gradient(tensor, partial(self._came, slot))
             except RuntimeError:  # autograd has given it up: a view whose base was overwritten
                 return
 
-    def watch_parameter(self, slot: int, parameter: Tensor) -> None:
-        if parameter.requires_grad:
-            self._hooks.on_gradient(parameter, partial(self._heard, self._arrives, slot, parameter))
-            self._hooks.after_accumulation(parameter, partial(self._heard, self._arrived, slot))
+    def watch_result(self, slot: int, tensor: Tensor, grad_fn: Any) -> None:
+        """The same for an ordinary tensor that `grad_fn` has just made, while no function is heard."""
+        if torch.is_grad_enabled():
+            self._hooks.on_result(tensor, grad_fn, partial(self._came, slot))
 
-    def _heard(self, what: Callable[..., None], *args: Any) -> None:
-        """A failure of ours must not end the backward pass. Sums that may lack a part are not kept."""
-        if not self._broken:
-            try:
-                what(*args)
-            except Exception as error:
-                self._broken = True
-                self.let_go_of_gradients()
-                self.losses.clear()
-                self._failed("gradients", error)
+    def watch_parameter(self, slot: int, parameter: Tensor) -> None:
+        self.watch_parameters([(slot, parameter)])
+
+    def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
+        """Those that learn, by their slots."""
+        self._hooks.on_parameters(parameters, self._comes, self._is_there)
+
+    # What autograd calls: whatever is usual in one function each, the rest below. A failure of ours must not end the
+    # backward pass.
+
+    def _came(self, slot: int, gradient: Tensor) -> None:
+        """The gradient of a value."""
+        try:
+            place = (slot, self._running or self.current or self.default)
+            if self._meter is None and not self._handed_over and not self._broken and place not in self.found:
+                self.losses[place[1]] = None
+                self.found[place] = [gradient]
+            elif not self._broken:
+                self._store(slot, gradient)
+        except Exception as error:
+            self._break(error)
+
+    def _comes(self, slot: int, parameter: Tensor, gradient: Tensor) -> None:
+        """The gradient of a parameter, which will be added to `.grad`."""
+        try:
+            if parameter.grad is None and not self.hold_all and not self._handed_over:
+                self._expected[slot] = None
+            elif not self._broken:
+                self._arrives(slot, parameter, gradient)
+        except Exception as error:
+            self._break(error)
+
+    def _is_there(self, slot: int, parameter: Tensor) -> None:
+        """A gradient was added to `.grad`."""
+        try:
+            gradient, place = parameter.grad, (slot, self._running or self.current or self.default)
+            if (
+                gradient is not None
+                and self._expected.get(slot, gradient) is None
+                and slot not in self._borrowed
+                and place not in self.found
+                and not self._handed_over
+                and not self._broken
+            ):
+                del self._expected[slot]
+                self.losses[place[1]] = None
+                self.found[place] = [gradient]
+                version = self._versions[slot] = version_of(gradient)
+                self._borrowed[slot] = (place, version)
+            elif not self._broken:
+                self._arrived(slot, parameter)
+        except Exception as error:
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        """Sums that may lack a part are not kept."""
+        self._broken = True
+        self.let_go_of_gradients()
+        self.losses.clear()
+        self._failed("gradients", error)
 
     def _store(self, slot: int, gradient: Tensor) -> None:
         if self._handed_over and self.current is None:

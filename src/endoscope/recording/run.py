@@ -25,13 +25,14 @@ import torch
 from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
 from endoscope.recording.capture import Capture
-from endoscope.recording.endings import Endings
+from endoscope.recording.endings import IN_EVALUATION_MODE, Endings
 from endoscope.recording.finishing import Finisher
+from endoscope.recording.forks import forks
 from endoscope.recording.heap import Heap
-from endoscope.recording.hearing import is_evaluation
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
+from endoscope.recording.rooms import Rooms
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
@@ -49,9 +50,7 @@ if TYPE_CHECKING:
 PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
 
 
-def in_backward() -> bool:
-    """Whether autograd is running a backward pass in this thread."""
-    return torch._C._current_graph_task_id() != -1
+_task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
 
 
 class Run:
@@ -81,7 +80,7 @@ class Run:
         self._inventory = Inventory(self._watches)
         self._selection = Selection(())
         self._spectra: Spectra | None = None
-        self._scratch: dict[int, torch.Tensor] = {}
+        self._rooms = Rooms()
         self._heap = Heap()
         self._open: Step | None = None
         self._next = 0
@@ -95,7 +94,7 @@ class Run:
         self._hold_all = False  # gradients of one tensor come in several backward passes
         self._clock = time.perf_counter()  # when the previous step ended
         self._written = 0.0  # seconds of the writer thread that are accounted for
-        self._pid = os.getpid()
+        self._born = forks()
         self._lock = threading.RLock()
         self.closed = False
         self._at_exit = functools.partial(_close_quietly, weakref.ref(self))
@@ -177,7 +176,7 @@ class Run:
 
     def close(self) -> None:
         """End the trial. What was recorded is complete without it."""
-        if self.closed or os.getpid() != self._pid:
+        if self.closed or forks() != self._born:
             return
         with self._lock:
             if self._open is not None:
@@ -188,7 +187,7 @@ class Run:
             watch.unhook()
         self._watches.clear()
         self._inventory.clear()
-        self._scratch.clear()
+        self._rooms.clear()
         report = self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
         self._worker.put(self._writer.close)
@@ -231,7 +230,7 @@ class Run:
         started = time.perf_counter()
         self._open = step
         self._next = step.number + 1
-        if self.closed or os.getpid() != self._pid:
+        if self.closed or forks() != self._born:
             return
         verdict = self._schedule.begin(step.number, step.type)
         if not verdict.capture:
@@ -240,7 +239,7 @@ class Run:
             self._schedule.could_not_capture()
             return
         self._heap.keep()
-        capture = Capture(self._watches, self._inventory, self._selection, self._scratch, self.shield.failed)
+        capture = Capture(self._watches, self._inventory, self._selection, self._rooms, self.shield.failed)
         capture.gradients.hold_all = self._gradients_are_used_up
         capture.wants_spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
         if verdict.final and self._may_measure_early(step) and not capture.wants_spectra:
@@ -298,7 +297,7 @@ class Run:
                     self._finisher.hand_over()
                 step.spent += capture.cost() + time.perf_counter() - started
             self._account(step, kept)
-        for problem in self._schedule.take_problems():
+        for problem in self._schedule.take_problems() if self._schedule.has_problems else ():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
 
@@ -331,14 +330,10 @@ class Run:
         self._budget.trained(now - self._clock - step.spent)
         self._clock = now
 
-    def _decides_late(self, about_keeping: bool) -> None:
-        if about_keeping:
-            self._schedule.expect_late_decisions()
-
     def _decided_against(self, step: Step) -> None:
         """Let go of the values of a step at once, unless a pass of it is running."""
         capture = step.capture
-        if capture is None or capture.recorder.inside_target or in_backward():
+        if capture is None or capture.recorder.inside_target or _task() != -1:
             return
         started, step.capture = time.perf_counter(), None
         self._schedule.could_not_capture()
@@ -352,45 +347,53 @@ class Run:
 
     def _foreign(self) -> bool:
         """Another thread than that of the open step, or than the one that trains; or a forked process."""
-        if os.getpid() != self._pid or self.closed:
+        if self.closed or forks() != self._born:
             return True
         step, owner = self._open, self._trainer
         if step is not None:
             owner = step.thread
         return owner is not None and owner != threading.get_ident()
 
+    # Called in every step, and therefore without `with self.shield(...)`.
+
     def _before_forward(self, module: Any, args: Any, kwargs: Any) -> str:
-        with self.shield("the beginning of a forward pass"):
+        try:
             if self._foreign():
                 return ""
             step = self._open
             if step is None or not step.explicit:
-                if is_evaluation(module) or in_backward():
+                if not module.training or not torch.is_grad_enabled() or _task() != -1:
                     self._passed_over = self._passed_over or torch.is_grad_enabled()
                     return ""
-            if step is not None and not step.explicit and not self._in_update and self._is_over(step):
-                self._finish(step)
-                step = None
+                if step is not None and not self._in_update and self._is_over(step):
+                    self._finish(step)
+                    step = None
             if step is None:
-                self._endings.forward_began()
-                step = Step(self, self._next, None, explicit=False)
-                step.forwards = 1
-                self._begin(step)
-                if step.capture is not None:
-                    step.capture.recorder.ignores_evaluation = True
-                    if self._in_update:  # an optimizer with a closure: its forward passes are inside its step
-                        step.capture.copy_all()
-                    if not hasattr(module, "_orig_mod"):  # the model inside of a compiled one is yet to be called
-                        step.capture.enter_model(module, args, kwargs)
-                        return KEEP_OUT
-                return ""
+                return self._begin_by_itself(module, args, kwargs)
             if step.capture is not None:
                 step.capture.listener.resume()
             step.forwards += 1
+        except Exception as error:
+            self.shield.failed("the beginning of a forward pass", error)
+        return ""
+
+    def _begin_by_itself(self, module: Any, args: Any, kwargs: Any) -> str:
+        """A step begins with a forward pass, which has begun already."""
+        self._endings.forward_began()
+        step = Step(self, self._next, None, explicit=False)
+        step.forwards = 1
+        self._begin(step)
+        if step.capture is not None:
+            step.capture.recorder.ignores_evaluation = True
+            if self._in_update:  # an optimizer with a closure: its forward passes are inside its step
+                step.capture.copy_all()
+            if not hasattr(module, "_orig_mod"):  # the model inside of a compiled one is yet to be called
+                step.capture.enter_model(module, args, kwargs)
+                return KEEP_OUT
         return ""
 
     def _after_forward(self, module: Any, args: Any, kwargs: Any, out: Any) -> str:
-        with self.shield("the end of a forward pass"):
+        try:
             step = self._open
             if step is None or self._foreign():
                 return ""
@@ -398,6 +401,8 @@ class Run:
                 step.failed = True
             if step.capture is not None and step.capture.leave_model(module, out):
                 return LET_IN
+        except Exception as error:
+            self.shield.failed("the end of a forward pass", error)
         return ""
 
     def _is_over(self, step: Step) -> bool:
@@ -409,8 +414,8 @@ class Run:
         return step.capture.was_dropped(step.forwards, PASSES_WITHOUT_BACKWARD)
 
     def _before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        with self.shield("the beginning of an update"):
-            if not any(watch.moved_by(optimizer) for watch in self._watches):
+        try:
+            if True not in [watch.moved_by(optimizer) for watch in self._watches]:
                 return
             self._take_over()
             if self._foreign():
@@ -418,16 +423,18 @@ class Run:
             self._in_update = True
             step = self._open
             if step is not None and step.capture is not None:
-                if not in_backward():
+                if _task() == -1:
                     step.capture.listener.pause()
                 if step.keep is not False:
                     started = time.perf_counter()
                     step.capture.before_update(optimizer)
                     step.capture.seconds += time.perf_counter() - started
+        except Exception as error:
+            self.shield.failed("the beginning of an update", error)
 
     def _after_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        with self.shield("the end of a step"):
-            if self._foreign() or not any(watch.moved_by(optimizer) for watch in self._watches):
+        try:
+            if self._foreign() or True not in [watch.moved_by(optimizer) for watch in self._watches]:
                 return
             self._in_update = False
             step = self._open
@@ -435,7 +442,7 @@ class Run:
                 self._missed_step(optimizer)
                 return
             self._passed_over = False
-            if in_backward():  # one of many optimizers, each of which moves a parameter as its gradient arrives
+            if _task() != -1:  # one of many optimizers, each of which moves a parameter as its gradient arrives
                 step.moved = True
             elif not step.explicit and self._endings.is_last(optimizer):
                 self._endings.ended_by(optimizer)
@@ -444,11 +451,13 @@ class Run:
                 step.moved = True
                 if step.capture is not None:
                     step.capture.listener.resume()
+        except Exception as error:
+            self.shield.failed("the end of a step", error)
 
     def _take_over(self) -> None:
         """This thread trains. A step that another one began by calling the model is none."""
         me, step = threading.get_ident(), self._open
-        if (me == self._trainer and step is None) or os.getpid() != self._pid:
+        if (me == self._trainer and step is None) or forks() != self._born:
             return
         if step is not None and step.thread != me and not step.explicit:
             self._gap("", f"step {step.number} was left out: another thread called the model meanwhile")
@@ -470,12 +479,8 @@ class Run:
             self._gap("", "the update of another optimizer came when the step had ended; later steps wait for it")
         elif self._passed_over:  # last seen in evaluation mode: it is being trained that way
             self._passed_over = False
-            reason = (
-                "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "
-                "Put `with run.step():` around each training step."
-            )
-            self._gap("", reason)
-            self.shield.say("evaluation mode", f"Endoscope: {reason}")
+            self._gap("", IN_EVALUATION_MODE)
+            self.shield.say("evaluation mode", f"Endoscope: {IN_EVALUATION_MODE}")
 
     # ---- failures --------------------------------------------------------------------------------
 

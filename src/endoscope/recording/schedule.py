@@ -156,6 +156,10 @@ class Schedule:
 
     # ---- what to tell ----------------------------------------------------------------------------
 
+    @property
+    def has_problems(self) -> bool:
+        return bool(self._problems)
+
     def take_problems(self) -> list[str]:
         """What went wrong in policies since the last call; each thing is told once."""
         problems, self._problems = self._problems, []

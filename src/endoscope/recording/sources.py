@@ -9,6 +9,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from torch import Tensor
+
 from endoscope.capture.calls import Calls
 from endoscope.capture.records import SOURCE, Source, slots_of
 from endoscope.capture.regions import is_uninitialised, storage_key
@@ -55,8 +57,8 @@ class Sources(NamedTuple):
         """Where all of them are, looked up only if one was moved; None if there is one that has no place."""
         tensors = [reference() for reference in self.objects]
         try:
-            places = tuple([tensor.data_ptr() for tensor in tensors])
-        except (AttributeError, RuntimeError, NotImplementedError):
+            places = tuple(map(Tensor.data_ptr, tensors))
+        except (AttributeError, TypeError, RuntimeError, NotImplementedError):
             return None
         if places not in self.storages:
             keys = [storage_key(tensor) for tensor in tensors]

@@ -110,7 +110,8 @@ class Step:
                 self.samples = [int(s) for s in _listed(samples)]
             if categories is not None:
                 self.categories = [str(c) for c in _listed(categories)]
-            self._run._decides_late(type is not None or keep is not _NOT_SAID)
+            if type is not None or keep is not _NOT_SAID:
+                self._run._schedule.expect_late_decisions()
             if self.keep is False:
                 self._run._decided_against(self)
 

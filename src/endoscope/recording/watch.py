@@ -110,7 +110,10 @@ class Watch:
     def moved_by(self, optimizer: Any) -> bool:
         """Whether `optimizer` trains this model."""
         if self._optimizers:
-            return any(reference() is optimizer for reference in self._optimizers)
+            for reference in self._optimizers:  # noqa: SIM110 (a generator takes longer than all that it does)
+                if reference() is optimizer:
+                    return True
+            return False
         known = self._others.get(optimizer)
         if known is None:
             own = {id(p) for p in self.module.parameters()}

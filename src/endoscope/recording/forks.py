@@ -1,0 +1,19 @@
+"""Whether this process was forked since: told by Python, because asking the system who we are takes longer."""
+
+from __future__ import annotations
+
+import os
+
+_count = 0  # between the first process and this one
+
+
+def forks() -> int:
+    return _count
+
+
+def _after_fork() -> None:
+    global _count
+    _count += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)

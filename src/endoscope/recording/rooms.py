@@ -1,0 +1,52 @@
+"""Memory for the values that parameters had before an optimizer moved them.
+
+It lives as long as the run, for the pages of fresh memory cost more than the copying. Which of it belongs to which
+parameters is remembered, too, for most steps are about the same parameters as the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter, is_
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_FACTS = attrgetter("shape", "dtype", "requires_grad", "layout")
+
+
+class Rooms:
+    """One tensor for each parameter."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[int, Tensor] = {}  # by the id of the parameter
+        self._known: Mapping[int, int] | None = None
+        self._parameters: list[Tensor] = []
+        self._facts: list[Any] = []
+        self.positions: list[int] = []  # of the parameters that were asked about last
+        self.targets: list[Tensor] = []  # the memory for them
+
+    def clear(self) -> None:
+        self.__init__()  # type: ignore[misc]
+
+    def are_for(self, known: Mapping[int, int], parameters: list[Tensor]) -> bool:
+        """Whether these very parameters were asked about last, and are what they were then."""
+        return (
+            self._known is known
+            and len(parameters) == len(self._parameters)
+            and all(map(is_, parameters, self._parameters))
+            and list(map(_FACTS, parameters)) == self._facts
+        )
+
+    def make_for(self, known: Mapping[int, int], parameters: list[Tensor], positions: list[int]) -> None:
+        """`known` has the positions of all parameters by their ids, `positions` are those of the ones meant."""
+        self._known, self._parameters, self.positions = known, parameters, positions
+        self._facts = list(map(_FACTS, parameters))
+        self.targets = [self._room(parameter) for parameter in parameters]
+
+    def _room(self, parameter: Tensor) -> Tensor:
+        room = self._rooms.get(id(parameter))
+        if room is None or room.shape != parameter.shape or room.dtype != parameter.dtype:
+            room = self._rooms[id(parameter)] = torch.empty_like(parameter, requires_grad=False)
+        return room
