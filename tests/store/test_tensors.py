@@ -1,6 +1,7 @@
 """Raw values: any dtype, any shape, readable by the safetensors package."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -140,3 +141,38 @@ def test_damaged_files_are_refused_or_read_but_never_crash(cut: int, flipped: in
             file = decoded(data)
             for key in file.entries:
                 file.array(key)
+
+
+def slowly_encoded(values: list[tuple[RawValues, str]]) -> bytes:
+    """The slow twin: a header as it is said in FORMAT.md, and the bytes."""
+    stored = [(raw, np.asarray(raw.array)) for raw, _ in values]
+    samples = {str(raw.key): [int(sample) for sample in raw.samples] for raw, _ in stored if raw.samples is not None}
+    pairs = [raw.key for raw, array in stored if array.dtype == np.complex128]
+    texts = {"samples": samples, "pairs": pairs}
+    header: dict = {"__metadata__": {name: json.dumps(value, separators=(",", ":")) for name, value in texts.items()}}
+    body = b""
+    for raw, array in sorted(stored, key=lambda pair: -pair[1].dtype.itemsize if pair[0].key not in pairs else -8):
+        shape = [*array.shape, 2] if raw.key in pairs else [*array.shape]
+        dtype = "F64" if raw.key in pairs else RAW_DTYPES[array.dtype.name]
+        end = len(body) + array.nbytes
+        header[str(raw.key)] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), end]}
+        body += array.tobytes()
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + body
+
+
+SHARED = st.sampled_from([None, [0, 3], [1, 2], [0, 3, 5]])
+
+
+@given(data=st.data())
+def test_what_earlier_files_left_behind_changes_nothing(data: st.DataObject) -> None:
+    """Files of nearly the same tensors one after the other: other samples, a shape, a dtype or a key that differs."""
+    for _ in range(4):
+        values = []
+        for key in data.draw(st.permutations(range(data.draw(st.integers(0, 4))))):
+            dtype = data.draw(st.sampled_from(["float32", "float32", "float64", "int16", "complex64", "complex128"]))
+            shape = data.draw(st.sampled_from([(2, 3), (2, 3), (3, 2), (6,), (), (0, 3)]))
+            array = np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+            values.append((RawValues(key, array.T if data.draw(st.booleans()) else array, data.draw(SHARED)), dtype))
+        assert encoded(*values) == slowly_encoded(values)

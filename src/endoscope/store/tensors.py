@@ -8,10 +8,11 @@ without the safetensors package, so that bfloat16 and the 8-bit floats, which nu
 
 from __future__ import annotations
 
-import json
+import json.encoder
+import math
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from endoscope.schema.recording import RAW_DTYPES, RawValues
 
 _SIZE = struct.Struct("<Q")
 _ALIGNMENT = 8
+_FLOAT32 = np.dtype("<f4")
+_text = json.encoder.encode_basestring_ascii  # as a JSON text
 
 
 class _Float(NamedTuple):
@@ -61,18 +64,41 @@ class Entry(NamedTuple):
 
 def encode(values: Sequence[tuple[RawValues, str]]) -> list[bytes | memoryview]:
     """A whole file, as the pieces to write; each tensor comes with the name of its dtype."""
-    parts = [(raw, *_bits(raw.array, dtype)) for raw, dtype in values]
-    parts.sort(key=lambda part: -part[2].itemsize)  # wide ones first, so that all are aligned
-    metadata = {"samples": _samples(values), "pairs": [raw.key for raw, _ in values if _is_pair(raw.array)]}
-    header: dict[str, Any] = {"__metadata__": {name: _json(value) for name, value in metadata.items()}}
-    offset = 0
-    for raw, name, bits in parts:
-        end = offset + bits.nbytes
-        header[str(raw.key)] = {"dtype": name, "shape": list(bits.shape), "data_offsets": [offset, end]}
-        offset = end
-    text = _json(header).encode()
+    bits = [_bits(raw.array, dtype) for raw, dtype in values]
+    described = [(raw.key, name, array.shape) for (raw, _), (name, array) in zip(values, bits, strict=True)]
+    header = _header(tuple(described))
+    pairs = [raw.key for (raw, _), (name, _) in zip(values, bits, strict=True) if name == "F64" and _is_pair(raw.array)]
+    metadata = f'{{"samples":{_text(_samples(values))},"pairs":{_text(_json(pairs))}}}'
+    text = f'{{"__metadata__":{metadata}{header.entries}}}'.encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    return [_SIZE.pack(len(text)) + text, *[bits.reshape(-1).view(np.uint8).data for *_, bits in parts if bits.size]]
+    return [_SIZE.pack(len(text)) + text, *[_bytes_of(bits[place][1]) for place in header.order]]
+
+
+class _Header(NamedTuple):
+    """What a file says about its tensors, without which samples they are of."""
+
+    entries: str  # JSON, a comma before each
+    order: list[int]  # in which the tensors follow; those without bytes are left out
+
+
+@lru_cache(16)  # most steps have the same tensors
+def _header(tensors: tuple[tuple[int, str, tuple[int, ...]], ...]) -> _Header:
+    """Of key, name of the dtype and shape of each."""
+    widths = [np.dtype(_NUMPY[name]).itemsize for _, name, _ in tensors]
+    order = sorted(range(len(tensors)), key=lambda place: -widths[place])  # wide ones first, so that all are aligned
+    entries, with_bytes, offset = "", [], 0
+    for place in order:
+        key, name, shape = tensors[place]
+        end = offset + widths[place] * math.prod(shape)
+        entry = {"dtype": name, "shape": list(shape), "data_offsets": [offset, end]}
+        entries += f',"{key}":{_json(entry)}'
+        with_bytes += [place] if end > offset else []
+        offset = end
+    return _Header(entries, with_bytes)
+
+
+def _bytes_of(bits: np.ndarray) -> memoryview:
+    return bits.data.cast("B") if bits.dtype.char in "fd" else bits.reshape(-1).view(np.uint8).data
 
 
 def check(array: Any, dtype: str) -> None:
@@ -148,8 +174,17 @@ def _value_of(bits: int, kind: _Float) -> float:
     return sign * (1 + mantissa / (1 << kind.mantissa_bits)) * 2.0 ** (exponent - kind.bias)
 
 
-def _samples(values: Sequence[tuple[RawValues, str]]) -> dict[str, list[int]]:
-    return {str(raw.key): [int(sample) for sample in raw.samples] for raw, _ in values if raw.samples is not None}
+def _samples(values: Sequence[tuple[RawValues, str]]) -> str:
+    """As JSON. Most tensors share the list of their samples."""
+    texts: dict[int, str] = {}  # by the identity of the list
+    found = []
+    for raw, _ in values:
+        if raw.samples is not None:
+            text = texts.get(id(raw.samples))
+            if text is None:
+                text = texts[id(raw.samples)] = _json([int(sample) for sample in raw.samples])
+            found.append(f'"{raw.key}":{text}')
+    return f"{{{','.join(found)}}}"
 
 
 def _is_pair(array: Any) -> bool:
@@ -185,6 +220,8 @@ def _bits(array: Any, dtype: str) -> tuple[str, np.ndarray]:
     """(name of the dtype in the file, the bytes to write as an array of the shape to write)."""
     array = np.asarray(array)
     name = _name_in_file(array.dtype, dtype)
+    if array.dtype is _FLOAT32 and array.flags.c_contiguous:  # nearly always
+        return name, array
     if _is_pair(array):
         array = np.ascontiguousarray(array).view(np.float64).reshape(*array.shape, 2)
     little = array.astype(_little(array.dtype), copy=False)
