@@ -168,6 +168,15 @@ def test_what_a_user_changes_in_place_is_noticed(seen: StepMessages) -> None:
         check(seen, record_of(number, config=config), number)
 
 
+@pytest.mark.parametrize("names", [["loss"], ["loss", "accuracy"], ["loss", "äöü"], ["loss"] * 5])
+def test_metrics(names: list[str]) -> None:
+    messages = StepMessages()
+    for found in (["loss", "accuracy"], ["loss", "accuracy"], ["loss", "accuracy"], *[names] * 4):
+        for type_ in ("train", "train", "test"):
+            told = [(number, 0.5 * number, name, -1.0 * number, type_) for number, name in enumerate(found)]
+            assert messages.of_rows("metrics", told) == batch_message("metrics", rows.of_tuples("metrics", told))
+
+
 def test_numbers_of_a_step_are_not_kept(seen: StepMessages) -> None:
     import sys
 

@@ -11,7 +11,8 @@ type and the length of all numbers.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter, is_, itemgetter
 from typing import Any
 
@@ -27,7 +28,6 @@ _ORDINAL, _STEP, _SECONDS = struct.Struct("<i"), struct.Struct("<q"), struct.Str
 _ARRAY = {np.ndarray}
 _FIRST = ("ordinal", "step")  # of every row
 _STATS = (*WHOLE, "hist_first", "hist.offsets", "hist")
-_OF_ONE_STEP = (*_FIRST, "time", "recording_seconds", "raw")
 
 _dtype_of = attrgetter("dtype")
 _whole_of, _samples_of, _units_of = itemgetter(*WHOLE), itemgetter(*SAMPLE), itemgetter(*UNIT)
@@ -39,13 +39,29 @@ class StepMessages:
     def __init__(self) -> None:
         self._stats = _Measured("stats", _STATS, ends_anywhere=True)
         self._samples, self._units = _Measured("samples", SAMPLE), _Measured("units", UNIT)
-        self._steps = _Steps()
+        self._steps = _Described("steps", (*_FIRST, "time", "recording_seconds", "raw"))
+        self._metrics = _Described("metrics", ("step", "time", "value"))
 
     def of(self, record: StepRecord, ordinal: int, raw_file: str) -> dict[str, bytes]:
         """Table -> what a step adds to it; a table without rows is left out."""
         messages = {} if record.measured is None or not len(record.keys) else self._measured(record, ordinal)
-        messages["steps"] = self._steps.message(record, ordinal, raw_file)
+        messages["steps"] = self._step(record, ordinal, raw_file)
         return messages
+
+    def of_rows(self, table: str, found: Sequence[tuple[Any, ...]]) -> bytes:
+        """Rows of `metrics`, `notes` or `gaps`, at least one."""
+        if table != "metrics":
+            return batch_message(table, rows.of_tuples(table, found))
+        steps, times, names, values, types = zip(*found, strict=True)
+        fresh = (np.array(steps, np.int64), np.array(times, np.float64), np.array(values, np.float64))
+        return self._metrics.message((names, types), fresh, lambda: rows.of_tuples(table, found))
+
+    def _step(self, record: StepRecord, ordinal: int, raw_file: str) -> bytes:
+        about, raw = rows.about_step(record), raw_file.encode()
+        first = (_ORDINAL.pack(ordinal), _STEP.pack(int(record.number)))
+        seconds = (_SECONDS.pack(record.time), _SECONDS.pack(record.recording_seconds))
+        columns = partial(rows.of_step, record, ordinal, raw_file)
+        return self._steps.message((about, len(raw)), (*first, *seconds, raw), columns)
 
     def _measured(self, record: StepRecord, ordinal: int) -> dict[str, bytes]:
         keys, measured = np.asarray(record.keys, np.int32), record.measured
@@ -111,23 +127,22 @@ class _Measured:
             return None
 
 
-class _Steps:
-    """The row of a step in `steps`."""
+class _Described:
+    """Rows of one table; `known` is compared, and tells all but the buffers that are `fresh`."""
 
-    def __init__(self) -> None:
-        self._about: rows.Columns = {}
-        self._raw_length = 0
+    def __init__(self, table: str, fresh: Sequence[str]) -> None:
+        self._table = table
+        self._fresh = fresh
+        self._known: Any = None
         self._mould: Mould | None = None
 
-    def message(self, record: StepRecord, ordinal: int, raw_file: str) -> bytes:
-        about, raw = rows.about_step(record), raw_file.encode()
-        if about != self._about or len(raw) != self._raw_length:
-            self._about, self._raw_length, self._mould = about, len(raw), None
-            return batch_message("steps", rows.of_step(record, ordinal, raw_file))
+    def message(self, known: Any, fresh: Sequence[Any], columns: Callable[[], rows.Columns]) -> bytes:
+        if known != self._known:
+            self._known, self._mould = known, None
+            return batch_message(self._table, columns())
         if self._mould is None:
-            self._mould = Mould("steps", rows.of_step(record, ordinal, raw_file), _OF_ONE_STEP)
-        time, seconds = _SECONDS.pack(record.time), _SECONDS.pack(record.recording_seconds)
-        return self._mould.fill((_ORDINAL.pack(ordinal), _STEP.pack(int(record.number)), time, seconds, raw))
+            self._mould = Mould(self._table, columns(), self._fresh)
+        return self._mould.fill(fresh)
 
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:

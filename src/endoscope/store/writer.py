@@ -183,7 +183,7 @@ class TrialWriter:
         collected = {table: len(found) for table, found in self._collected.items()}  # more may come meanwhile
         for table, found in self._collected.items():
             if found or about.get(table):
-                messages[table] = batch_message(table, rows.of_tuples(table, [*found, *about.get(table, ())]))
+                messages[table] = self._messages.of_rows(table, [*found, *about.get(table, ())])
         named = len(self._named)
         if named > self._keys_written:
             columns = rows.of_keys(self._keys_written, self._named[self._keys_written :])
