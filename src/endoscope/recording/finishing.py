@@ -41,7 +41,8 @@ class Finisher:
         self._arenas = Arenas()
         self._incidents = Incidents()
         self._last_keys: list[Key] = []
-        self._last_numbers = np.array([], np.int32)
+        self._last_numbers: list[int] = []
+        self._last_array = np.array([], np.int32)  # the same
         self.portions: Portions = {}  # how the rows of earlier steps were arranged
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
@@ -108,7 +109,8 @@ class Finisher:
         chosen = choose(
             size, count, categories=categories, worst=decision.samples, so_far=self._categories, seed=step.number
         )
-        self._categories.update(categories[sample] for sample in chosen if categories is not None)
+        if categories is not None:
+            self._categories.update(categories[sample] for sample in chosen)
         return list(chosen)
 
     def _new(self, gaps: list[GapRecord]) -> list[GapRecord]:
@@ -137,9 +139,10 @@ class Finisher:
                 writer.key_id(key)
         if package.keys != self._last_keys:  # most are the very same objects as in the step before
             self._last_keys = package.keys
-            self._last_numbers = np.array([writer.key_id(key) for key in package.keys], np.int32)
-        record.keys = self._last_numbers
-        record.raw = [RawValues(int(record.keys[row]), array, samples) for row, array, samples in package.raw]
+            self._last_numbers = [writer.key_id(key) for key in package.keys]
+            self._last_array = np.array(self._last_numbers, np.int32)
+        record.keys, numbers = self._last_array, self._last_numbers
+        record.raw = [RawValues(numbers[row], array, samples) for row, array, samples in package.raw]
         try:
             writer.write_step(record)
         except Exception as error:  # what is small is kept until there is room again
