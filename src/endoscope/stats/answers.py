@@ -22,31 +22,34 @@ if TYPE_CHECKING:
     from endoscope.stats.plan import Plan
 
 _COLUMNS = (*NUMBERS, *QUANTILES, *COUNTS)
-_NAN = np.float32(np.nan)
 
 
 class Answers:
     """The statistics of n requests, some of them with samples and units."""
 
     def __init__(self, plan: Plan) -> None:
-        requests = len(plan.readings)
         self.plan = plan
         self.sample_starts, self.unit_starts = plan.sample_starts, plan.unit_starts
-        self.numbers = np.full((len(NUMBERS) + len(QUANTILES), requests), np.nan)
-        self.counts = np.zeros((len(COUNTS), requests), np.int64)
-        self.histograms = np.zeros((requests, HISTOGRAM_BINS), np.uint32)
-        self.histogram_ends = np.zeros((requests, 2), np.int64)
-        samples, units = (len(SAMPLE), plan.sample_starts[-1]), (len(UNIT), plan.unit_starts[-1])
-        self.samples = np.empty(samples, np.float32) if plan.is_full else np.full(samples, _NAN)
-        self.units = np.empty(units, np.float32) if plan.is_full else np.full(units, _NAN)
+        memory = np.empty(plan.answers.size, np.uint8)  # one piece: asking for memory and its address takes its time
+        self._start = address_of(memory)
+        views = [np.ndarray(shape, dtype, memory, place) for dtype, shape, place in plan.answers.parts]
+        self.numbers, self.counts, self.histogram_ends, self.histograms, self.samples, self.units = views
+        self.histograms.fill(0)
+        if not plan.is_full:
+            self.numbers.fill(np.nan)
+            self.counts.fill(0)
+            self.histogram_ends.fill(0)
+            self.samples.fill(np.nan)
+            self.units.fill(np.nan)
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
 
     def addresses(self) -> list[int]:
         """The fields of a job that say where the answers go, in the order of `layout`."""
-        first = [address_of(part) for part in (self.numbers, self.counts, self.histograms, self.histogram_ends)]
-        samples, units = self.samples, self.units
-        return [*first, address_of(samples), samples.shape[1], address_of(units), units.shape[1]]
+        start = self._start
+        numbers, counts, ends, histograms, samples, units = [start + place for _, _, place in self.plan.answers.parts]
+        width, wide = self.samples.shape[1], self.units.shape[1]
+        return [numbers, counts, histograms, ends, samples, width, units, wide]
 
     def trim(self, request: int) -> None:
         """Note which bins of a histogram are in use; the kernels do that themselves."""

@@ -79,9 +79,12 @@ def _machine() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        features["prefer-256-bit"] = False  # the kernels say themselves how much they read at once
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=features.flatten(),
         opt=3,
         codemodel="jitdefault",
         jit=True,

@@ -6,10 +6,9 @@ what it is given, so only `plan.py` fills these tables.
 
 from __future__ import annotations
 
-# One request: where the numbers are, and what is wanted.
+# One request: how the numbers lie, and what is wanted.
 (
-    ADDRESS,  # of the first element
-    MINUS,  # address of float32 numbers that are subtracted, or 0; only of a request that is dense and has no units
+    NUMBER,  # of the request
     SAMPLE_ROW,  # first row in the table of samples, -1: samples are not wanted
     UNIT_AT,  # first entry in the tables of units
     DIMS_AT,  # where its dimensions begin in the table of dimensions
@@ -23,8 +22,8 @@ from __future__ import annotations
     DIMS,  # 0: a sample is one dense piece of memory; else how many (size, stride) describe it
     UNIT_KIND,
     UNITS,
-) = range(14)
-REQUEST_FIELDS = 14
+) = range(13)
+REQUEST_FIELDS = 13
 
 # How the units lie in a sample.
 NO_UNITS = 0
@@ -36,6 +35,8 @@ RUNS = 2  # all numbers of one unit, then all of the next: features come first
     REQUESTS,
     DIMENSIONS,
     REQUEST_COUNT,
+    ADDRESSES,  # int64, for each request where its first element is
+    MINUS,  # int64, likewise of float32 numbers to subtract, or 0; only of requests that are dense, without units
     NUMBERS,  # float64, one column for each statistic in schema.stats.NUMBERS, then one for each quantile
     COUNTS,  # int64, one column for each statistic in schema.stats.COUNTS
     HISTOGRAMS,  # uint32, 257 for each request
@@ -54,9 +55,11 @@ RUNS = 2  # all numbers of one unit, then all of the next: features come first
     UNIT_SQUARES,
     UNIT_LARGEST,
     UNIT_MISSING,
+    UNIT_GROUPS,  # int64: for each CHUNK of columns, how many groups of eight rows are in UNIT_LATEST
+    UNIT_LATEST,  # float32: three for each column, see kernels/latest.py
     STATE,  # running totals
     CANDIDATES,  # float64: numbers from which exact quantiles are taken
-) = range(22)
+) = range(26)
 
 # Types of elements. Below FIRST_WIDE everything is exact in float32 and is measured as float32.
 FLOAT32, BFLOAT16, FLOAT16, BYTE, INT16, UINT16, COMPLEX64, COMPLEX32 = range(8)
@@ -71,11 +74,13 @@ WORTH = 8  # times as many: then counting some is worth the trouble
 FEW = 4096  # elements; if so few of those were not zero, all are counted after all
 MOST_COLUMNS = 4096  # units of a request of kind COLUMNS
 ROWS_TOGETHER = 8
+CHUNK = PIECE // ROWS_TOGETHER  # columns of such rows that are added up on their own
+ZERO_COUNTERS = 16  # of each fine histogram: as many as numbers that are looked at together
 
 # Sizes of the scratch memory, in elements.
 SCRATCH = {
-    FINE: ("uint32", (1 << 17) + 8),
-    FINE_WIDE: ("uint32", (1 << 20) + 8),
+    FINE: ("uint32", (1 << 17) + ZERO_COUNTERS),
+    FINE_WIDE: ("uint32", (1 << 20) + ZERO_COUNTERS),
     COARSE: ("uint32", 2 * 4096),
     ROWS: ("float64", ROWS_TOGETHER * MOST_COLUMNS),
     DOUBLES: ("float64", MOST_COLUMNS),
@@ -83,6 +88,8 @@ SCRATCH = {
     UNIT_SQUARES: ("float64", MOST_COLUMNS),
     UNIT_LARGEST: ("float32", MOST_COLUMNS),
     UNIT_MISSING: ("float64", MOST_COLUMNS),
+    UNIT_GROUPS: ("int64", MOST_COLUMNS // CHUNK),
+    UNIT_LATEST: ("float32", 3 * MOST_COLUMNS),
     STATE: ("float64", 64),
     CANDIDATES: ("float64", 2 * EXACT_UP_TO),  # twice: numbers that are written meanwhile may be looked for behind
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
 from collections.abc import Collection, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, NUMBERS, QUANTILES, SAMPLE, UNIT
 from endoscope.stats import layout as at
 
 if TYPE_CHECKING:
@@ -48,6 +50,27 @@ def reading_of(element: Element, how: Arrangement, strides: tuple[int, ...] | No
     return Reading(how, strides, samples, note, how.samples * how.sample_size + SMALLEST_LOAD, fields, dims)
 
 
+class Room(NamedTuple):
+    """How the answers to some requests lie in one piece of memory."""
+
+    size: int  # bytes
+    parts: list[tuple[np.dtype[Any], tuple[int, int], int]]  # type, shape and place of each; see `Answers`
+
+    @classmethod
+    def for_answers(cls, requests: int, samples: int, units: int) -> Room:
+        shapes: list[tuple[Any, tuple[int, int]]] = [
+            (np.float64, (len(NUMBERS) + len(QUANTILES), requests)),
+            (np.int64, (len(COUNTS), requests)),
+            (np.int64, (requests, 2)),
+            (np.uint32, (requests, HISTOGRAM_BINS)),
+            (np.float32, (len(SAMPLE), samples)),
+            (np.float32, (len(UNIT), units)),
+        ]
+        types = [(np.dtype(kind), shape) for kind, shape in shapes]
+        *places, size = accumulate([kind.itemsize * math.prod(shape) for kind, shape in types], initial=0)
+        return cls(size, [(kind, shape, place) for (kind, shape), place in zip(types, places, strict=True)])
+
+
 class Plan:
     """Which requests are for the kernels, and where their answers go: everything but the addresses of the tensors.
 
@@ -73,6 +96,7 @@ class Plan:
         self.sample_counts = [reading.samples if reading else 0 for reading in readings]
         self.sample_starts = [0, *accumulate(self.sample_counts)]
         self.unit_starts = [0, *accumulate([reading.how.units if reading else 0 for reading in readings])]
+        self.answers = Room.for_answers(len(readings), self.sample_starts[-1], self.unit_starts[-1])
         self.unit_offsets = np.array(self.unit_starts, np.int32)
         self.sample_request = np.repeat(np.arange(len(readings), dtype=np.int32), self.sample_counts)
         rows = np.arange(self.sample_starts[-1], dtype=np.int32)
@@ -82,19 +106,19 @@ class Plan:
         for shared in (self.unit_offsets, self.sample_request, self.sample_index):  # by all who use this plan
             shared.flags.writeable = False
         not_here = {*elsewhere, *[number for number, _ in copied]}
-        self._rows = [number for number, found in enumerate(readings) if found and number not in not_here]
+        self._rows = array("q", [number for number, found in enumerate(readings) if found and number not in not_here])
         self._dims = array("q")
-        self._fields = np.zeros((len(readings), at.REQUEST_FIELDS), np.int64)
+        self._fields = array("q", bytes(8 * at.REQUEST_FIELDS * len(readings)))
         for number in self._rows:
             self._add(number)
+        self._tables = [self._fields.buffer_info()[0], self._dims.buffer_info()[0], len(readings)]  # first of a job
 
     def _add(self, number: int) -> None:
         reading = self.readings[number]
         assert reading is not None
         row = self.sample_starts[number] if reading.samples else -1
-        self._fields[number, at.SAMPLE_ROW :] = (
-            row, self.unit_starts[number], len(self._dims) // 2, *reading.fields,
-        )  # fmt: skip
+        fields = array("q", (number, row, self.unit_starts[number], len(self._dims) // 2, *reading.fields))
+        self._fields[number * at.REQUEST_FIELDS : (number + 1) * at.REQUEST_FIELDS] = fields
         self._dims.extend(reading.dims)
 
     def run(
@@ -113,13 +137,9 @@ class Plan:
         """
         if not self._rows:
             return
-        table = self._fields.copy()
-        table[:, at.ADDRESS] = np.frombuffer(addresses, np.int64)
-        if self.subtracted:
-            table[:, at.MINUS] = np.frombuffer(minus, np.int64)
-        job = [address_of(table), self._dims.buffer_info()[0], len(table), *answers.addresses()]
-        first, second = self._shares if threads > 1 else (self._rows, [])
-        helper = _started(kernels, job, second, (tensors, self, table, answers)) if second else None
+        job = [*self._tables, addresses.buffer_info()[0], minus.buffer_info()[0], *answers.addresses()]
+        first, second = self._shares if threads > 1 else (self._rows, None)
+        helper = _started(kernels, job, second, (tensors, self, addresses, minus, answers)) if second else None
         _work(kernels, job, first)
         if helper:
             helper.join()
@@ -127,12 +147,12 @@ class Plan:
             _work(kernels, job, second)
 
     @cached_property
-    def _shares(self) -> tuple[list[int], list[int]]:
+    def _shares(self) -> tuple[array[int], array[int]]:
         """The requests in two lists of about the same load; the second is empty if there is little to do."""
         loads = [(reading.load, row) for row in self._rows if (reading := self.readings[row])]
+        shares = array("q"), array("q")
         if sum(load for load, _ in loads) < WORTH_A_THREAD:
-            return self._rows, []
-        shares: tuple[list[int], list[int]] = ([], [])
+            return self._rows, shares[1]
         totals = [0, 0]
         for load, row in sorted(loads, reverse=True):
             lighter = totals[0] > totals[1]
@@ -172,7 +192,7 @@ def address_of(memory: NDArray[Any]) -> int:
     return address
 
 
-def _started(kernels: Kernels, job: list[int], rows: list[int], keep: object) -> threading.Thread | None:
+def _started(kernels: Kernels, job: list[int], rows: array[int], keep: object) -> threading.Thread | None:
     """A thread that measures some requests; None where there can be no more threads."""
     helper = threading.Thread(target=_work, args=(kernels, job, rows, keep), daemon=True)
     try:
@@ -182,10 +202,10 @@ def _started(kernels: Kernels, job: list[int], rows: list[int], keep: object) ->
     return helper
 
 
-def _work(kernels: Kernels, job: list[int], rows: list[int], keep: object = None) -> None:
+def _work(kernels: Kernels, job: list[int], rows: array[int], keep: object = None) -> None:
     scratch = Scratch.take()
-    table, order = array("q", job + scratch.addresses), array("q", rows)
-    kernels.measure_all(table.buffer_info()[0], order.buffer_info()[0], len(rows))
+    table = array("q", job + scratch.addresses)
+    kernels.measure_all(table.buffer_info()[0], rows.buffer_info()[0], len(rows))
     scratch.give_back()
 
 

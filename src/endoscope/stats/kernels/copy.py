@@ -5,10 +5,10 @@ An ordinary store first reads the line that it is about to overwrite, and throws
 
 from __future__ import annotations
 
-from endoscope.stats.kernels import vectors as eight
+from endoscope.stats.kernels import vectors as lanes
 from endoscope.stats.kernels.machine import AHEAD, fence, get_i64, kernel, prefetch
 
-STEP = 2 * eight.LANES  # numbers in a line of the cache
+STEP = 16  # numbers in a line of the cache
 
 
 @kernel("void(i8, i8, i8)")
@@ -16,8 +16,8 @@ def _copy(source: int, target: int, numbers: int) -> None:
     """Copy so many 32-bit numbers, a multiple of STEP; the target begins at a line of the cache."""
     for i in range(0, numbers, STEP):
         prefetch(source, 4 * i + AHEAD)
-        eight.store_past_cache(target, i, eight.load(source, i))
-        eight.store_past_cache(target, i + eight.LANES, eight.load(source, i + eight.LANES))
+        for part in range(i, i + STEP, lanes.LANES):
+            lanes.store_past_cache(target, part, lanes.load(source, part))
 
 
 @kernel("void(i8, i8)")

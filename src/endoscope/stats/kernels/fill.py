@@ -12,6 +12,7 @@ import numpy as np
 from endoscope.stats import layout as at
 from endoscope.stats.kernels.machine import (
     AHEAD,
+    LINE,
     fewer,
     float_of_bits,
     get_f32,
@@ -30,7 +31,6 @@ from endoscope.stats.kernels.machine import (
 )
 
 BLOCK = 256  # numbers that are fetched together
-LINE = 64  # bytes that come from memory at once
 
 
 @kernel("i8(i8)")
@@ -173,15 +173,17 @@ def _subtract(source: int, other: int, count: int, target: int) -> None:
 @kernel("i8(i8, i8, i8, i8, i8, i8)")
 def numbers_at(job: int, request: int, sample: int, start: int, length: int, scratch: int) -> int:
     """The address of some numbers of a sample, as float32 or float64; they are copied only if they must be."""
-    code = get_i64(request, at.CODE)
-    source = get_i64(request, at.ADDRESS) + item_size(code) * sample * get_i64(request, at.SAMPLE_STRIDE)
+    code, number = get_i64(request, at.CODE), get_i64(request, at.NUMBER)
+    source = get_i64(get_i64(job, at.ADDRESSES), number)
+    source += item_size(code) * sample * get_i64(request, at.SAMPLE_STRIDE)
     dims = get_i64(request, at.DIMS)
     if dims > 0:
         _gather(job, request, source, start, length, scratch)
         return scratch
     source += start * item_size(code)
-    if get_i64(request, at.MINUS) != 0:
-        _subtract(source, get_i64(request, at.MINUS) + 4 * start, length, scratch)
+    subtracted = get_i64(get_i64(job, at.MINUS), number)
+    if subtracted != 0:
+        _subtract(source, subtracted + 4 * start, length, scratch)
         return scratch
     if code == at.FLOAT32 or code == at.FLOAT64:
         return source

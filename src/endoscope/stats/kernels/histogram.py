@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from endoscope.schema.stats import BINS_PER_SIGN, HISTOGRAM_BINS, LOWEST_EXPONENT, ZERO_BIN
+from endoscope.stats import layout as at
 from endoscope.stats.kernels.machine import (
     bits_of_double,
     bits_of_float,
@@ -25,7 +26,7 @@ from endoscope.stats.kernels.machine import (
 
 PER_COARSE = 128
 MOST_COARSE = 4096  # of one sign
-ZERO_COUNTERS = 8  # behind the keys of both signs
+ZERO_COUNTERS = at.ZERO_COUNTERS  # behind the keys of both signs
 COUNT_BITS = np.uint32(0x7FFFFFFF)  # the highest bit marks a bin
 
 

@@ -56,13 +56,10 @@ def primitive(result: Any, parameters: tuple[Any, ...], build: Callable[..., Any
     def three(_typing: Any, a: Any, b: Any, c: Any) -> Any:
         return answer
 
-    def six(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+    def four(_typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         return answer
 
-    def seven(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
-        return answer
-
-    return intrinsic({0: none, 1: one, 2: two, 3: three, 6: six, 7: seven}[len(parameters)])
+    return intrinsic((none, one, two, three, four)[len(parameters)])
 
 
 def pointer(builder: Any, address: Any, index: Any, machine_type: Any) -> Any:
@@ -149,6 +146,7 @@ def _prefetch(builder: Any, address: Any, offset: Any) -> Any:
 # Fetch what will be read next, so that memory and arithmetic do not wait for each other. Processors do so on their own,
 # but stop at the end of every page. An address that is nobody's does no harm.
 prefetch = primitive(types.int32, (ADDRESS, INDEX), _prefetch)
+LINE = 64  # bytes that come from memory at once
 AHEAD = 2048  # bytes: far enough to arrive in time, near enough to be there still
 
 

@@ -1,6 +1,6 @@
 """Statistics of one piece: a few thousand numbers that lie next to each other.
 
-look ─► sweep (float32, eight at a time, histogram included)
+look ─► sweep (float32, many at a time, histogram included)
           ├─ ordinary numbers ─► done
           ├─ tiny numbers ─► magnified, once more
           └─ NaN, Inf or huge numbers ─► careful (float64, one at a time)
@@ -12,9 +12,10 @@ import numpy as np
 
 from endoscope.stats import layout as at
 from endoscope.stats.kernels import state as total
-from endoscope.stats.kernels import vectors as eight
+from endoscope.stats.kernels import vectors as lanes
 from endoscope.stats.kernels.machine import (
     AHEAD,
+    LINE,
     bits_of_float,
     fewer,
     get_f32,
@@ -47,33 +48,33 @@ def sweep(
     address: int, length: int, shift: float, table: int, zeros_apart: bool
 ) -> tuple[float, float, float, float, float, int]:
     """One pass: sum and squares of (number - shift), sum of magnitudes, lowest, highest, zeros; and the histogram."""
-    sums = eight.all_equal(ZERO)
-    squares = eight.all_equal(ZERO)
-    magnitudes = eight.all_equal(ZERO)
-    low = eight.all_equal(np.float32(np.inf))
-    high = eight.all_equal(np.float32(-np.inf))
-    zeros = eight.no_counts(np.int32(0))
-    shifts = eight.all_equal(shift)
-    whole = length - length % eight.LANES
+    sums = lanes.all_equal(ZERO)
+    squares = lanes.all_equal(ZERO)
+    magnitudes = lanes.all_equal(ZERO)
+    low = lanes.all_equal(np.float32(np.inf))
+    high = lanes.all_equal(np.float32(-np.inf))
+    zeros = lanes.no_counts(np.int32(0))
+    shifts = lanes.all_equal(shift)
+    whole = length - length % lanes.LANES
     for start in range(0, whole, BLOCK):
-        s8, q8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
-        for i in range(start, fewer(start + BLOCK, whole), eight.LANES):
+        s8, q8, m8 = lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO)
+        for i in range(start, fewer(start + BLOCK, whole), lanes.LANES):
             prefetch(address, 4 * i + AHEAD)
-            numbers = eight.load(address, i)
-            shifted = eight.subtract(numbers, shifts)
-            s8 = eight.add(s8, shifted)
-            q8 = eight.add_square(q8, shifted)
-            m8 = eight.add(m8, eight.magnitude(numbers))
-            low = eight.smaller(low, numbers)
-            high = eight.larger(high, numbers)
-            zeros = eight.count_zeros(zeros, numbers)
+            numbers = lanes.load(address, i)
+            shifted = lanes.subtract(numbers, shifts)
+            s8 = lanes.add(s8, shifted)
+            q8 = lanes.add_square(q8, shifted)
+            m8 = lanes.add(m8, lanes.magnitude(numbers))
+            low = lanes.smaller(low, numbers)
+            high = lanes.larger(high, numbers)
+            zeros = lanes.count_zeros(zeros, numbers)
             if zeros_apart:
-                eight.tally_zeros_apart(table, numbers)
+                lanes.tally_zeros_apart(table, numbers)
             else:
-                eight.tally(table, address, i)
-        sums, squares, magnitudes = eight.add(sums, s8), eight.add(squares, q8), eight.add(magnitudes, m8)
-    s, q, m = eight.total(sums), eight.total(squares), eight.total(magnitudes)
-    lo, hi, z = eight.lowest(low), eight.highest(high), eight.total_count(zeros)
+                lanes.tally(table, address, i)
+        sums, squares, magnitudes = lanes.add(sums, s8), lanes.add(squares, q8), lanes.add(magnitudes, m8)
+    s, q, m = lanes.total(sums), lanes.total(squares), lanes.total(magnitudes)
+    lo, hi, z = lanes.lowest(low), lanes.highest(high), lanes.total_count(zeros)
     for i in range(whole, length):
         x = get_f32(address, i)
         d = x - shift
@@ -84,40 +85,54 @@ def sweep(
         hi = x if x > hi else hi
         z += np.int32(x == ZERO)
         if zeros_apart and x == ZERO:
-            increment(table, eight.FINE_BINS)
+            increment(table, lanes.FINE_BINS)
         else:
-            increment(table, np.int64(bits_of_float(x) >> np.uint32(eight.FINE_SHIFT)))
+            increment(table, np.int64(bits_of_float(x) >> np.uint32(lanes.FINE_SHIFT)))
     return s, q, m, lo, hi, z
+
+
+@kernel("i4(i8, i8)")
+def _zeros_in(address: int, length: int) -> int:
+    """How many of these numbers are zero; the length is a multiple of `lanes.LANES`."""
+    zeros = lanes.no_counts(np.int32(0))
+    for i in range(0, length, lanes.LANES):
+        zeros = lanes.count_zeros(zeros, lanes.load(address, i))
+    return lanes.total_count(zeros)
 
 
 @kernel("Tuple((f4, f4, f4, f4, f4, i4))(i8, i8, f4)")
 def sweep_uncounted(address: int, length: int, shift: float) -> tuple[float, float, float, float, float, int]:
-    """What `sweep` returns, without the histogram: two eights at a time, because additions take their time."""
-    sums, squares, magnitudes = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
-    low, low2 = eight.all_equal(np.float32(np.inf)), eight.all_equal(np.float32(np.inf))
-    high, high2 = eight.all_equal(np.float32(-np.inf)), eight.all_equal(np.float32(-np.inf))
-    zeros, zeros2 = eight.no_counts(np.int32(0)), eight.no_counts(np.int32(0))
-    shifts = eight.all_equal(shift)
-    whole = length - length % (2 * eight.LANES)
+    """What `sweep` returns, without the histogram: two registers at a time, because additions take their time."""
+    sums, squares, magnitudes = lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO)
+    low, low2 = lanes.all_equal(np.float32(np.inf)), lanes.all_equal(np.float32(np.inf))
+    high, high2 = lanes.all_equal(np.float32(-np.inf)), lanes.all_equal(np.float32(-np.inf))
+    shifts = lanes.all_equal(shift)
+    z, whole = np.int32(0), length - length % (2 * lanes.LANES)
     for start in range(0, whole, BLOCK):
-        s8, q8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
-        s9, q9, m9 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
-        for i in range(start, fewer(start + BLOCK, whole), 2 * eight.LANES):
+        end = fewer(start + BLOCK, whole)
+        s8, q8, m8 = lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO)
+        s9, q9, m9 = lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO)
+        nearest = lanes.all_equal(np.float32(np.inf))
+        for i in range(start, end, 2 * lanes.LANES):
             prefetch(address, 4 * i + AHEAD)
-            numbers, others = eight.load(address, i), eight.load(address, i + eight.LANES)
-            shifted, other = eight.subtract(numbers, shifts), eight.subtract(others, shifts)
-            s8, s9 = eight.add(s8, shifted), eight.add(s9, other)
-            q8, q9 = eight.add_square(q8, shifted), eight.add_square(q9, other)
-            m8, m9 = eight.add(m8, eight.magnitude(numbers)), eight.add(m9, eight.magnitude(others))
-            low, low2 = eight.smaller(low, numbers), eight.smaller(low2, others)
-            high, high2 = eight.larger(high, numbers), eight.larger(high2, others)
-            zeros, zeros2 = eight.count_zeros(zeros, numbers), eight.count_zeros(zeros2, others)
-        sums = eight.add(sums, eight.add(s8, s9))
-        squares = eight.add(squares, eight.add(q8, q9))
-        magnitudes = eight.add(magnitudes, eight.add(m8, m9))
-    s, q, m = eight.total(sums), eight.total(squares), eight.total(magnitudes)
-    lo, hi = eight.lowest(eight.smaller(low, low2)), eight.highest(eight.larger(high, high2))
-    z = eight.total_count(zeros) + eight.total_count(zeros2)
+            if 8 * lanes.LANES > LINE:
+                prefetch(address, 4 * i + AHEAD + LINE)
+            numbers, others = lanes.load(address, i), lanes.load(address, i + lanes.LANES)
+            shifted, other = lanes.subtract(numbers, shifts), lanes.subtract(others, shifts)
+            s8, s9 = lanes.add(s8, shifted), lanes.add(s9, other)
+            q8, q9 = lanes.add_square(q8, shifted), lanes.add_square(q9, other)
+            size, size2 = lanes.magnitude(numbers), lanes.magnitude(others)
+            m8, m9 = lanes.add(m8, size), lanes.add(m9, size2)
+            nearest = lanes.smaller(nearest, lanes.smaller(size, size2))
+            low, low2 = lanes.smaller(low, numbers), lanes.smaller(low2, others)
+            high, high2 = lanes.larger(high, numbers), lanes.larger(high2, others)
+        if lanes.any_zero(nearest):  # most numbers are not, and counting takes long
+            z += _zeros_in(address + 4 * start, end - start)
+        sums = lanes.add(sums, lanes.add(s8, s9))
+        squares = lanes.add(squares, lanes.add(q8, q9))
+        magnitudes = lanes.add(magnitudes, lanes.add(m8, m9))
+    s, q, m = lanes.total(sums), lanes.total(squares), lanes.total(magnitudes)
+    lo, hi = lanes.lowest(lanes.smaller(low, low2)), lanes.highest(lanes.larger(high, high2))
     for i in range(whole, length):
         x = get_f32(address, i)
         d = x - shift
@@ -132,21 +147,21 @@ def tally_all(table: int, address: int, length: int) -> None:
     """Count numbers in the histogram, zeros apart."""
     for i in range(length):
         x = get_f32(address, i)
-        increment(table, np.int64(bits_of_float(x) >> np.uint32(eight.FINE_SHIFT)) if x != ZERO else eight.FINE_BINS)
+        increment(table, np.int64(bits_of_float(x) >> np.uint32(lanes.FINE_SHIFT)) if x != ZERO else lanes.FINE_BINS)
 
 
 @kernel("UniTuple(i8, 2)(i8, i8, i8)")
 def _tally_run(table: int, address: int, length: int) -> tuple[int, int]:
     """Count numbers in the histogram; returns how many, and how many of them are zero."""
-    zeros, whole = eight.no_counts(np.int32(0)), length - length % eight.LANES
-    for i in range(0, whole, eight.LANES):
-        zeros = eight.count_zeros(zeros, eight.load(address, i))
-        eight.tally(table, address, i)
-    z = np.int64(eight.total_count(zeros))
+    zeros, whole = lanes.no_counts(np.int32(0)), length - length % lanes.LANES
+    for i in range(0, whole, lanes.LANES):
+        zeros = lanes.count_zeros(zeros, lanes.load(address, i))
+        lanes.tally(table, address, i)
+    z = np.int64(lanes.total_count(zeros))
     for i in range(whole, length):
         x = get_f32(address, i)
         z += x == ZERO
-        increment(table, np.int64(bits_of_float(x) >> np.uint32(eight.FINE_SHIFT)))
+        increment(table, np.int64(bits_of_float(x) >> np.uint32(lanes.FINE_SHIFT)))
     return length, z
 
 
@@ -174,14 +189,14 @@ def _tally_some(table: int, address: int, length: int, first: int, every: int) -
 @kernel("UniTuple(f4, 2)(i8, i8, f4)")
 def sums_around(address: int, length: int, shift: float) -> tuple[float, float]:
     """Sum and squares of (number - shift)."""
-    shifts = eight.all_equal(shift)
-    sums, squares = eight.all_equal(ZERO), eight.all_equal(ZERO)
-    whole = length - length % eight.LANES
-    for i in range(0, whole, eight.LANES):
-        shifted = eight.subtract(eight.load(address, i), shifts)
-        sums = eight.add(sums, shifted)
-        squares = eight.add_square(squares, shifted)
-    s, q = eight.total(sums), eight.total(squares)
+    shifts = lanes.all_equal(shift)
+    sums, squares = lanes.all_equal(ZERO), lanes.all_equal(ZERO)
+    whole = length - length % lanes.LANES
+    for i in range(0, whole, lanes.LANES):
+        shifted = lanes.subtract(lanes.load(address, i), shifts)
+        sums = lanes.add(sums, shifted)
+        squares = lanes.add_square(squares, shifted)
+    s, q = lanes.total(sums), lanes.total(squares)
     for i in range(whole, length):
         d = get_f32(address, i) - shift
         s += d

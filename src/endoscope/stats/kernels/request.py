@@ -11,7 +11,7 @@ from endoscope.schema.stats import HISTOGRAM_BINS, ZERO_BIN
 from endoscope.stats import layout as at
 from endoscope.stats.kernels import histogram, piece, quantiles, rows, units
 from endoscope.stats.kernels import state as total
-from endoscope.stats.kernels import vectors as eight
+from endoscope.stats.kernels import vectors as lanes
 from endoscope.stats.kernels.fill import numbers_at
 from endoscope.stats.kernels.machine import (
     double_of_bits,
@@ -75,7 +75,7 @@ def _walk_rows(job: int, request: int, state: int, is_wide: bool, scale: float) 
     across = row == size or (size % row == 0 and (not in_place or sample_stride == size))  # also between samples
     scratch, item = get_i64(job, at.ROWS), 8 if is_wide else 4
     sample, start = 0, 0
-    at_once = in_place and not is_wide and row % eight.LANES == 0 and get_f64(state, total.EVERY) > 1
+    at_once = in_place and not is_wide and row % lanes.LANES == 0 and get_f64(state, total.EVERY) > 1
     while sample < samples:
         if at_once and size - start >= at.ROWS_TOGETHER * row:
             rows.add_rows(job, state, numbers_at(job, request, sample, start, 0, scratch), row, row)

@@ -1,26 +1,38 @@
 """Eight rows of a sample in one pass, for totals and units, where the histogram needs only some numbers.
 
-add_rows ─► chunks of eight rows, 2,048 numbers ─► blocks of eight by eight ─► totals, units
+add_rows ─► chunks of eight rows, 2,048 numbers ─► blocks of eight rows ─► totals, units
               └─ NaN, Inf, huge or tiny numbers ─► from there on each row for itself (piece.look, units.add_rows)
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import types
 
 from endoscope.stats import layout as at
-from endoscope.stats.kernels import piece, units
+from endoscope.stats.kernels import latest, piece, units
 from endoscope.stats.kernels import state as total
-from endoscope.stats.kernels import vectors as eight
-from endoscope.stats.kernels.machine import fewer, get_f64, get_i64, greater, kernel, prefetch, set_f64
+from endoscope.stats.kernels import vectors as lanes
+from endoscope.stats.kernels.machine import fewer, get_f64, greater, kernel, prefetch, set_f64
 
-CHUNK = at.PIECE // 8  # columns that are added up on their own
 ROWS = 8
 ZERO = np.float32(0.0)
 EIGHTH = np.float32(0.125)
 # Of the magnitudes of a column, added up: within these bounds squares are precise in float32.
 TOO_LARGE = np.float32(2.0**45)
 TOO_SMALL = np.float32(2.0**-48)
+_any_extreme = lanes.any_outside(2.0**-48, 2.0**45)
+
+
+@kernel(types.boolean(lanes.Floats))
+def _cannot_be_squared(magnitudes: Any) -> bool:
+    """Whether some numbers are huge or NaN, or all of them tiny, but not zero."""
+    is_tiny = not lanes.any_not_below(magnitudes, lanes.all_equal(TOO_SMALL)) and lanes.any_above(
+        magnitudes, lanes.all_equal(ZERO)
+    )
+    return is_tiny or lanes.any_not_below(magnitudes, lanes.all_equal(TOO_LARGE))  # NaN is not below anything
 
 
 @kernel("Tuple((f4, f4, f4, f4, f4, i4, i8))(i8, i8, i8, i8, i8, f4, i8)")
@@ -31,59 +43,58 @@ def _chunk(
 
     `ahead` is how many bytes behind these numbers those of the next chunk are.
     """
-    sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
-    largest = get_i64(job, at.UNIT_LARGEST)
-    row = 4 * stride
-    eighths, shifts = eight.all_equal(EIGHTH), eight.all_equal(shift)
-    s8, q8, r8, m8 = eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO), eight.all_equal(ZERO)
-    low, high = eight.all_equal(np.float32(np.inf)), eight.all_equal(np.float32(-np.inf))
-    too_large, too_small, nothing = eight.all_equal(TOO_LARGE), eight.all_equal(TOO_SMALL), eight.all_equal(ZERO)
-    zeros, stopped = eight.no_counts(np.int32(0)), end
-    for i in range(first, end, eight.LANES):
+    row, is_first = 4 * stride, latest.groups_in(job, first) == 0
+    eighths, shifts = lanes.all_equal(EIGHTH), lanes.all_equal(shift)
+    s8, q8, r8, m8 = lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO)
+    low, high = lanes.all_equal(np.float32(np.inf)), lanes.all_equal(np.float32(-np.inf))
+    zeros, stopped = lanes.no_counts(np.int32(0)), end
+    for i in range(first, end, lanes.LANES):
         for number in range(ROWS):
             prefetch(rows + number * row, 4 * i + ahead)
-        a, b = eight.load(rows, i), eight.load(rows + row, i)
-        c, d = eight.load(rows + 2 * row, i), eight.load(rows + 3 * row, i)
-        e, f = eight.load(rows + 4 * row, i), eight.load(rows + 5 * row, i)
-        g, h = eight.load(rows + 6 * row, i), eight.load(rows + 7 * row, i)
-        magnitudes = eight.add(
-            eight.add(
-                eight.add(eight.magnitude(a), eight.magnitude(b)), eight.add(eight.magnitude(c), eight.magnitude(d))
-            ),
-            eight.add(
-                eight.add(eight.magnitude(e), eight.magnitude(f)), eight.add(eight.magnitude(g), eight.magnitude(h))
-            ),
+        a, b = lanes.load(rows, i), lanes.load(rows + row, i)
+        c, d = lanes.load(rows + 2 * row, i), lanes.load(rows + 3 * row, i)
+        e, f = lanes.load(rows + 4 * row, i), lanes.load(rows + 5 * row, i)
+        g, h = lanes.load(rows + 6 * row, i), lanes.load(rows + 7 * row, i)
+        a_, b_, c_, d_ = lanes.magnitude(a), lanes.magnitude(b), lanes.magnitude(c), lanes.magnitude(d)
+        e_, f_, g_, h_ = lanes.magnitude(e), lanes.magnitude(f), lanes.magnitude(g), lanes.magnitude(h)
+        magnitudes = lanes.add(
+            lanes.add(lanes.add(a_, b_), lanes.add(c_, d_)), lanes.add(lanes.add(e_, f_), lanes.add(g_, h_))
         )
-        is_tiny = not eight.any_not_below(magnitudes, too_small) and eight.any_above(magnitudes, nothing)
-        if is_tiny or eight.any_not_below(magnitudes, too_large):  # or NaN, which is not below anything
+        if _any_extreme(magnitudes) and _cannot_be_squared(magnitudes):
             stopped = i
             break
-        total8 = eight.add(eight.add(eight.add(a, b), eight.add(c, d)), eight.add(eight.add(e, f), eight.add(g, h)))
-        mean = eight.multiply(total8, eighths)
-        around = eight.add_square(eight.square(eight.subtract(a, mean)), eight.subtract(b, mean))
-        around = eight.add_square(eight.add_square(around, eight.subtract(c, mean)), eight.subtract(d, mean))
-        other = eight.add_square(eight.square(eight.subtract(e, mean)), eight.subtract(f, mean))
-        other = eight.add_square(eight.add_square(other, eight.subtract(g, mean)), eight.subtract(h, mean))
-        around = eight.join(around, other)
-        m8 = eight.add(m8, magnitudes)
-        lowest = eight.smaller(
-            eight.smaller(eight.smaller(a, b), eight.smaller(c, d)),
-            eight.smaller(eight.smaller(e, f), eight.smaller(g, h)),
+        nearest = lanes.smaller(
+            lanes.smaller(lanes.smaller(a_, b_), lanes.smaller(c_, d_)),
+            lanes.smaller(lanes.smaller(e_, f_), lanes.smaller(g_, h_)),
         )
-        highest = eight.larger(
-            eight.larger(eight.larger(a, b), eight.larger(c, d)),
-            eight.larger(eight.larger(e, f), eight.larger(g, h)),
+        if lanes.any_zero(nearest):  # most numbers are not, and counting takes long
+            zeros = lanes.count_zeros(lanes.count_zeros(lanes.count_zeros(lanes.count_zeros(zeros, a), b), c), d)
+            zeros = lanes.count_zeros(lanes.count_zeros(lanes.count_zeros(lanes.count_zeros(zeros, e), f), g), h)
+        total8 = lanes.add(lanes.add(lanes.add(a, b), lanes.add(c, d)), lanes.add(lanes.add(e, f), lanes.add(g, h)))
+        mean = lanes.multiply(total8, eighths)
+        around = lanes.add_square(lanes.square(lanes.subtract(a, mean)), lanes.subtract(b, mean))
+        around = lanes.add_square(lanes.add_square(around, lanes.subtract(c, mean)), lanes.subtract(d, mean))
+        other = lanes.add_square(lanes.square(lanes.subtract(e, mean)), lanes.subtract(f, mean))
+        other = lanes.add_square(lanes.add_square(other, lanes.subtract(g, mean)), lanes.subtract(h, mean))
+        around = lanes.join(around, other)
+        m8 = lanes.add(m8, magnitudes)
+        lowest = lanes.smaller(
+            lanes.smaller(lanes.smaller(a, b), lanes.smaller(c, d)),
+            lanes.smaller(lanes.smaller(e, f), lanes.smaller(g, h)),
         )
-        low, high = eight.smaller(low, lowest), eight.larger(high, highest)
-        peak = eight.higher(eight.bits(eight.magnitude(lowest)), eight.bits(eight.magnitude(highest)))
-        zeros = eight.count_zeros(eight.count_zeros(eight.count_zeros(eight.count_zeros(zeros, a), b), c), d)
-        zeros = eight.count_zeros(eight.count_zeros(eight.count_zeros(eight.count_zeros(zeros, e), f), g), h)
-        shifted = eight.subtract(mean, shifts)
-        s8, r8, q8 = eight.add(s8, shifted), eight.add_square(r8, shifted), eight.add(q8, around)
-        eight.add_to_units(sums, squares, largest, i, mean, around, peak)
-    s, m = np.float32(8.0) * eight.total(s8), eight.total(m8)
-    q = eight.total(q8) + np.float32(8.0) * eight.total(r8)
-    return s, q, m, eight.lowest(low), eight.highest(high), eight.total_count(zeros), stopped
+        highest = lanes.larger(
+            lanes.larger(lanes.larger(a, b), lanes.larger(c, d)),
+            lanes.larger(lanes.larger(e, f), lanes.larger(g, h)),
+        )
+        low, high = lanes.smaller(low, lowest), lanes.larger(high, highest)
+        peak = lanes.higher(lanes.bits(lanes.magnitude(lowest)), lanes.bits(lanes.magnitude(highest)))
+        shifted = lanes.subtract(mean, shifts)
+        s8, r8, q8 = lanes.add(s8, shifted), lanes.add_square(r8, shifted), lanes.add(q8, around)
+        latest.add(job, i, is_first, mean, around, peak)
+    latest.end_group(job, first, stopped, end)
+    s, m = np.float32(8.0) * lanes.total(s8), lanes.total(m8)
+    q = lanes.total(q8) + np.float32(8.0) * lanes.total(r8)
+    return s, q, m, lanes.lowest(low), lanes.highest(high), lanes.total_count(zeros), stopped
 
 
 @kernel("UniTuple(f8, 2)(i8, i8, i8, f4)")
@@ -128,11 +139,11 @@ def _count(job: int, state: int, rows: int, stride: int, length: int) -> None:
 
 @kernel("void(i8, i8, i8, i8, i8)")
 def add_rows(job: int, state: int, rows: int, stride: int, length: int) -> None:
-    """Add eight rows of float32 numbers of one sample; `length` is a multiple of eight."""
-    for first in range(0, length, CHUNK):
-        end = fewer(first + CHUNK, length)
+    """Add eight rows of float32 numbers of one sample; `length` is a multiple of lanes."""
+    for first in range(0, length, at.CHUNK):
+        end = fewer(first + at.CHUNK, length)
         shift = np.float32(get_f64(state, total.SHIFT))
-        ahead = 4 * CHUNK if end < length else 4 * (ROWS * stride - first)  # here, or in the next eight rows
+        ahead = 4 * at.CHUNK if end < length else 4 * (ROWS * stride - first)  # here, or in the next eight rows
         s, q, m, lo, hi, z, stopped = _chunk(job, rows, stride, first, end, shift, ahead)
         if stopped == end:
             _add_chunk(state, rows, stride, first, end, s, q, m, lo, hi, z, shift)

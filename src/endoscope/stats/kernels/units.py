@@ -7,10 +7,13 @@ import math
 import numpy as np
 
 from endoscope.stats import layout as at
-from endoscope.stats.kernels import vectors as eight
-from endoscope.stats.kernels.machine import get_f32, get_f64, get_i64, greater, kernel, set_f32, set_f64
+from endoscope.stats.kernels import latest
+from endoscope.stats.kernels import vectors as lanes
+from endoscope.stats.kernels.machine import fewer, get_f32, get_f64, get_i64, greater, kernel, set_f32, set_f64
 from endoscope.stats.kernels.piece import ODD, ORDINARY, sums_around
 
+ZERO = np.float32(0.0)
+EIGHTH = np.float32(0.125)
 # Below this part of the squared mean, a variance is rounding: float32 numbers cannot differ by less.
 ROUNDING = 1e-14
 
@@ -70,6 +73,23 @@ def _add_row(job: int, row: int, is_wide: bool, first: int, units: int, scale: f
             set_f64(missing, unit, get_f64(missing, unit) + 1.0)
 
 
+@kernel("void(i8, i8, i8, i8, i8)")
+def _add_chunk(job: int, rows: int, stride: int, first: int, end: int) -> None:
+    """Add some columns of eight rows of ordinary float32 numbers."""
+    eighths, is_first = lanes.all_equal(EIGHTH), latest.groups_in(job, first) == 0
+    for i in range(first, end, lanes.LANES):
+        total, peaks = lanes.all_equal(ZERO), lanes.no_counts(np.int32(0))
+        for row in range(at.ROWS_TOGETHER):
+            numbers = lanes.load(rows + 4 * row * stride, i)
+            total = lanes.add(total, numbers)
+            peaks = lanes.higher(peaks, lanes.bits(lanes.magnitude(numbers)))
+        mean, around = lanes.multiply(total, eighths), lanes.all_equal(ZERO)
+        for row in range(at.ROWS_TOGETHER):
+            around = lanes.add_square(around, lanes.subtract(lanes.load(rows + 4 * row * stride, i), mean))
+        latest.add(job, i, is_first, mean, around, peaks)
+    latest.end_group(job, first, end, end)
+
+
 @kernel("void(i8, i8, i8, i8, i8, b1, i8, f8)")
 def add_rows(job: int, rows: int, stride: int, count: int, length: int, is_wide: bool, kind: int, scale: float) -> None:
     """Add rows that have one number for each unit; eight rows of ordinary float32 numbers at once."""
@@ -83,11 +103,9 @@ def add_rows(job: int, rows: int, stride: int, count: int, length: int, is_wide:
         return
     first = 0
     if count == at.ROWS_TOGETHER and kind == ORDINARY:
-        sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
-        largest = get_i64(job, at.UNIT_LARGEST)
-        first = length - length % eight.LANES
-        for unit in range(0, first, eight.LANES):
-            eight.add_eight_rows(rows, stride, sums, squares, largest, unit)
+        first = length - length % lanes.LANES
+        for start in range(0, first, at.CHUNK):
+            _add_chunk(job, rows, stride, start, fewer(start + at.CHUNK, first))
     for row in range(count):
         _add_ordinary_row(job, rows + 4 * row * stride, first, length)
 
@@ -104,7 +122,8 @@ def add_rest_of_rows(job: int, rows: int, stride: int, count: int, first: int, e
 
 @kernel("void(i8, i8, i8)")
 def fold(job: int, units: int, row: int) -> None:
-    """In a long row every unit occurs several times: add them up."""
+    """All rows were added. In a long row every unit occurs several times: add them up."""
+    latest.move_all(job, row)
     sums, squares = get_i64(job, at.UNIT_SUMS), get_i64(job, at.UNIT_SQUARES)
     largest, missing = get_i64(job, at.UNIT_LARGEST), get_i64(job, at.UNIT_MISSING)
     for place in range(units, row):
@@ -129,11 +148,11 @@ def add_run(job: int, unit: int, length: int, finite: float, mean: float, around
 @kernel("void(i8, i8, i8, i8)")
 def _add_ordinary_run(job: int, unit: int, address: int, length: int) -> None:
     """Add a few ordinary float32 numbers that belong to one unit."""
-    peaks = eight.all_equal(np.float32(0.0))
-    whole = length - length % eight.LANES
-    for i in range(0, whole, eight.LANES):
-        peaks = eight.larger(peaks, eight.magnitude(eight.load(address, i)))
-    largest = np.float64(eight.highest(peaks))
+    peaks = lanes.all_equal(np.float32(0.0))
+    whole = length - length % lanes.LANES
+    for i in range(0, whole, lanes.LANES):
+        peaks = lanes.larger(peaks, lanes.magnitude(lanes.load(address, i)))
+    largest = np.float64(lanes.highest(peaks))
     for i in range(whole, length):
         largest = greater(largest, abs(get_f32(address, i)))
     shift = np.float32(sums_around(address, length, np.float32(0.0))[0] / np.float32(length))

@@ -1,4 +1,4 @@
-"""Eight floats at a time, as values of compiled code.
+"""As many floats at a time as fit into a register, as values of compiled code.
 
 LLVM vectorises simple loops by itself, but not one that also counts into a histogram, and not minima. So the
 two loops that all the time is spent in are written with these. A machine with narrower registers than eight
@@ -7,16 +7,18 @@ floats gets several instructions for one of ours.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.extending import models, register_model
 
+from endoscope.stats import layout as at
 from endoscope.stats.kernels.machine import (
     ADDRESS,
-    DOUBLE,
     FLOAT,
     INDEX,
     INT32,
@@ -27,12 +29,11 @@ from endoscope.stats.kernels.machine import (
     primitive,
 )
 
-LANES = 8
+LANES = 16 if llvm.get_host_cpu_features().get("avx512f") else 8
 FINE_SHIFT = 15  # a fine bin of the histogram is sign, exponent and 8 bits of mantissa: the upper 17 bits
 FINE_BINS = 1 << 17
 
 _FLOATS = ir.VectorType(FLOAT, LANES)
-_DOUBLES = ir.VectorType(DOUBLE, LANES)
 _INTS = ir.VectorType(INT32, LANES)
 _PAIRS = ir.VectorType(INT64, LANES // 2)
 
@@ -103,6 +104,25 @@ def _any_not_below(builder: Any, values: Any, limits: Any) -> Any:
     return _any(builder, builder.fcmp_unordered(">=", values, limits))
 
 
+def _any_outside(builder: Any, values: Any, low: float, high: float) -> Any:
+    """Whether one is not at least `low` and below `high`; both are positive, and so are all numbers that are not NaN.
+
+    Such numbers compare like integers, and of integers it is one comparison: the distance wraps around below `low`.
+    """
+    distance = builder.sub(builder.bitcast(values, _INTS), _constant(_INTS, _bits(low)))
+    return _any(builder, builder.icmp_unsigned(">=", distance, _constant(_INTS, _bits(high) - _bits(low))))
+
+
+def _bits(number: float) -> int:
+    found: int = struct.unpack("<i", struct.pack("<f", number))[0]
+    return found
+
+
+def any_outside(low: float, high: float) -> Any:
+    """The primitive for these two bounds."""
+    return primitive(types.boolean, (Floats,), lambda builder, values: _any_outside(builder, values, low, high))
+
+
 def _any_above(builder: Any, values: Any, limits: Any) -> Any:
     return _any(builder, builder.fcmp_ordered(">", values, limits))
 
@@ -129,7 +149,7 @@ def _total(builder: Any, values: Any) -> Any:
 
 
 def _tally(builder: Any, table: Any, address: Any, index: Any) -> Any:
-    """Count eight floats into their fine bins: two at a time from one load, which is fewer instructions."""
+    """Count floats into their fine bins: two at a time from one load, which is fewer instructions."""
     counters = builder.inttoptr(table, INT32.as_pointer())
     place = builder.bitcast(pointer(builder, address, index, FLOAT), INT64.as_pointer())
     for pair in range(LANES // 2):
@@ -157,54 +177,34 @@ def _tally_zeros_apart(builder: Any, table: Any, values: Any) -> Any:
     return nothing()
 
 
-def _tree(combine: Callable[[Any, Any], Any], values: list[Any]) -> Any:
-    """Combine in pairs, then pairs of pairs: short chains leave the processor more to do at once."""
-    while len(values) > 1:
-        values = [combine(values[i], values[i + 1]) for i in range(0, len(values), 2)]
-    return values[0]
+def _place(builder: Any, address: Any, column: Any, table: int, of: Any) -> Any:
+    """Some neighbouring columns of one of the tables that lie behind each other."""
+    first = builder.add(column, INT64(table * at.MOST_COLUMNS))
+    return builder.bitcast(pointer(builder, address, first, of.element), of.as_pointer())
 
 
-def _sum_of_squares(builder: Any, values: list[Any]) -> Any:
-    halves = []
-    for half in (values[: len(values) // 2], values[len(values) // 2 :]):
-        total = builder.fmul(half[0], half[0])
-        for value in half[1:]:
-            total = _call(builder, "llvm.fma", [value, value, total])
-        halves.append(total)
-    return builder.fadd(*halves)
+def _put_columns(builder: Any, latest: Any, column: Any, mean: Any, around: Any) -> Any:
+    """Begin with eight numbers of each of some neighbouring columns: their mean, and the squares around it."""
+    for table, values in enumerate((mean, _constant(_FLOATS, 0.0), around)):
+        builder.store(values, _place(builder, latest, column, table, _FLOATS), align=4)
+    return nothing()
 
 
-def _add_eight_rows(builder: Any, rows: Any, stride: Any, sums: Any, squares: Any, largest: Any, column: Any) -> Any:
-    """Add eight numbers of each of eight neighbouring columns to what is known about these columns.
-
-    The squares are taken around the mean of the eight, in float32, and only then moved to zero, in float64:
-    a column whose mean is large against its spread keeps its spread.
-    """
-    values = [_load(builder, rows, builder.add(column, builder.mul(stride, INT64(row)))) for row in range(8)]
-    mean = builder.fmul(_tree(builder.fadd, values), _constant(_FLOATS, 1 / 8))
-    around = _sum_of_squares(builder, [builder.fsub(value, mean) for value in values])
-    # Magnitudes compare like integers, and integer units are idle here.
-    magnitudes = [builder.and_(builder.bitcast(value, _INTS), _constant(_INTS, 0x7FFFFFFF)) for value in values]
-    highest = _tree(lambda a, b: _call(builder, "llvm.smax", [a, b]), magnitudes)
-    return _add_to_units(builder, sums, squares, largest, column, mean, around, highest)
+def _add_columns(builder: Any, latest: Any, column: Any, mean: Any, around: Any) -> Any:
+    """Add eight numbers of each of some neighbouring columns: squares are taken around the mean of the first eight."""
+    shift, sums, squares = (_place(builder, latest, column, table, _FLOATS) for table in range(3))
+    offset = builder.fsub(mean, builder.load(shift, align=4))
+    eightfold = builder.fmul(offset, _constant(_FLOATS, 8.0))
+    more = _call(builder, "llvm.fma", [eightfold, offset, around])
+    builder.store(builder.fadd(builder.load(sums, align=4), offset), sums, align=4)
+    builder.store(builder.fadd(builder.load(squares, align=4), more), squares, align=4)
+    return nothing()
 
 
-def _add_to_units(
-    builder: Any, sums: Any, squares: Any, largest: Any, column: Any, mean: Any, around: Any, highest: Any
-) -> Any:
-    """Add what is known about eight numbers of each of eight neighbouring columns."""
-
-    def update(address: Any, of: Any, combine: Callable[[Any], Any]) -> None:
-        place = builder.bitcast(pointer(builder, address, column, of.element), of.as_pointer())
-        align = 8 if of is _DOUBLES else 4
-        builder.store(combine(builder.load(place, align=align)), place, align=align)
-
-    mean = builder.fpext(mean, _DOUBLES)
-    eightfold = builder.fmul(mean, _constant(_DOUBLES, 8.0))
-    moved = builder.fadd(builder.fpext(around, _DOUBLES), builder.fmul(mean, eightfold))
-    update(sums, _DOUBLES, lambda old: builder.fadd(old, eightfold))
-    update(squares, _DOUBLES, lambda old: builder.fadd(old, moved))
-    update(largest, _INTS, lambda old: _call(builder, "llvm.smax", [old, highest]))
+def _raise_peaks(builder: Any, largest: Any, column: Any, peaks: Any) -> Any:
+    """Magnitudes compare like integers, and integer units are idle here."""
+    place = _place(builder, largest, column, 0, _INTS)
+    builder.store(_call(builder, "llvm.smax", [builder.load(place, align=4), peaks]), place, align=4)
     return nothing()
 
 
@@ -232,7 +232,9 @@ multiply = primitive(Floats, (Floats, Floats), lambda b, x, y: b.fmul(x, y))
 square = primitive(Floats, (Floats,), lambda b, x: b.fmul(x, x))
 bits = primitive(Ints, (Floats,), lambda b, x: b.bitcast(x, _INTS))
 higher = primitive(Ints, (Ints, Ints), lambda b, x, y: _call(b, "llvm.smax", [x, y]))
+any_zero = primitive(types.boolean, (Floats,), lambda b, x: _any(b, _is_zero(b, x)))
 any_not_below = primitive(types.boolean, (Floats, Floats), _any_not_below)
 any_above = primitive(types.boolean, (Floats, Floats), _any_above)
-add_to_units = primitive(types.int32, (ADDRESS, ADDRESS, ADDRESS, INDEX, Floats, Floats, Ints), _add_to_units)
-add_eight_rows = primitive(types.int32, (ADDRESS, INDEX, ADDRESS, ADDRESS, ADDRESS, INDEX), _add_eight_rows)
+put_columns = primitive(types.int32, (ADDRESS, INDEX, Floats, Floats), _put_columns)
+add_columns = primitive(types.int32, (ADDRESS, INDEX, Floats, Floats), _add_columns)
+raise_peaks = primitive(types.int32, (ADDRESS, INDEX, Ints), _raise_peaks)
