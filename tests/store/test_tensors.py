@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,13 +144,17 @@ def test_damaged_files_are_refused_or_read_but_never_crash(cut: int, flipped: in
                 file.array(key)
 
 
+def plain_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
 def slowly_encoded(values: list[tuple[RawValues, str]]) -> bytes:
     """The slow twin: a header as it is said in FORMAT.md, and the bytes."""
     stored = [(raw, np.asarray(raw.array)) for raw, _ in values]
     samples = {str(raw.key): [int(sample) for sample in raw.samples] for raw, _ in stored if raw.samples is not None}
     pairs = [raw.key for raw, array in stored if array.dtype == np.complex128]
-    texts = {"samples": samples, "pairs": pairs}
-    header: dict = {"__metadata__": {name: json.dumps(value, separators=(",", ":")) for name, value in texts.items()}}
+    texts = {name: plain_json(value) for name, value in (("samples", samples), ("pairs", pairs))}
+    header: dict[str, Any] = {"__metadata__": texts}
     body = b""
     for raw, array in sorted(stored, key=lambda pair: -pair[1].dtype.itemsize if pair[0].key not in pairs else -8):
         shape = [*array.shape, 2] if raw.key in pairs else [*array.shape]
@@ -157,7 +162,7 @@ def slowly_encoded(values: list[tuple[RawValues, str]]) -> bytes:
         end = len(body) + array.nbytes
         header[str(raw.key)] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), end]}
         body += array.tobytes()
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = plain_json(header).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + body
 
