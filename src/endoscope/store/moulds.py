@@ -26,12 +26,10 @@ class Mould:
         *lengths, self._last = body.lengths
         self._filled = filled(table, tuple(lengths))
         self._has_fresh_end = names[-1] in fresh
-        self._parts: list[Any] = [bytes(self._filled.ending_with(self._last))]
-        self._places: list[int] = []  # of what is fresh
+        self._parts: list[Any] = [bytes(self._filled.ending_with(self._last))]  # fresh ones are every second from 2 on
         known: list[Any] = []
         for name, data, padding in zip(names, body.parts[::2], body.parts[1::2], strict=True):
             if name in fresh:
-                self._places.append(len(self._parts) + 1)
                 self._parts += (b"".join(known), None)
                 known = [padding]
             else:
@@ -45,8 +43,7 @@ class Mould:
         length. Raises TypeError if an array does not lie in memory as it has to lie in the file.
         """
         parts = self._parts.copy()  # which would otherwise keep the numbers of a step until the next
-        for place, data in zip(self._places, fresh, strict=True):
-            parts[place] = data
+        parts[2:-1:2] = fresh
         if self._has_fresh_end and len(fresh[-1]) != self._last:
             last = len(fresh[-1])
             parts[0], parts[-1] = self._filled.ending_with(last), padding_of(last * self._filled.width)
