@@ -198,3 +198,78 @@ def test_all_settings_are_attributes_of_their_classes() -> None:
     for kind, names in SETTINGS.items():
         module = examples.get(kind) or kind()
         assert all(hasattr(module, name) for name in names), kind
+
+
+@pytest.mark.parametrize("place", ["torch.nn.functional.linear", "torch.nn.functional.relu", "torch.relu"])
+def test_what_others_put_into_the_place_of_a_function_is_called(
+    tmp_path: Path, known: list[nn.Module], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    model, calls = nn.Sequential(nn.Embedding(7, 8), nn.Linear(8, 6), nn.ReLU()), []
+    owner, _, name = place.rpartition(".")
+    function = getattr(torch if owner == "torch" else nn.functional, name)
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        return function(*args, **kwargs)
+
+    recorded(tmp_path / "before", model, 3)
+    assert len(known) == 6
+    monkeypatch.setattr(place, counting)
+    recorded(tmp_path / "since", model, 3)
+    assert calls == [name] * 3
+    monkeypatch.undo()
+
+    def exchange(number: int) -> None:
+        if number == 1:
+            monkeypatch.setattr(place, counting)
+
+    calls.clear()
+    recorded(tmp_path / "between", model, 3, exchange)
+    assert calls == [name]
+
+
+def test_what_others_put_into_the_place_of_module_calls_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, call, called = Layers(), nn.Module._call_impl, []
+
+    def counting(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        called.append(type(self).__name__)
+        return call(self, *args, **kwargs)
+
+    monkeypatch.setattr(nn.Module, "_call_impl", counting)
+    recorded(tmp_path, model, 3)
+    assert called == ["Layers", "Embedding", "Linear", "LayerNorm", "ReLU", "Linear"] * 3
+
+
+class OwnSequence(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = super().forward(x)
+        return out
+
+
+class Contained(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.plain = nn.Embedding(7, 4), nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.ReLU()))
+        self.own = OwnSequence(nn.Linear(4, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.plain(self.embed(x))
+        out: Tensor = self.own(x) + self.plain.forward(x)
+        return out
+
+
+def test_lines_inside_of_containers_are_those_that_called_them(tmp_path: Path) -> None:
+    recording = recorded(tmp_path, Contained(), 3)
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    for number in range(3):
+        found = {
+            (node["node"], node["pass"]): lines[int(node["source"].rpartition(":")[2]) - 1].strip()
+            for node in recording.graph(number)["nodes"]
+            if node["source"]
+        }
+        in_plain = "x = self.plain(self.embed(x))"
+        assert found["plain.0", 1] == found["plain.1", 1] == found["plain.1.0", 1] == in_plain
+        assert found["own.0", 1] == "out: Tensor = super().forward(x)"
+        assert found["plain.0", 2] == "out: Tensor = self.own(x) + self.plain.forward(x)"

@@ -16,14 +16,14 @@ from torch import Tensor
 from torch.nn import Parameter
 
 _ORDINARY = (Tensor, Parameter)
-_numbers = itertools.count(-1, -1)  # those that torch gives to hooks are positive
+numbers = itertools.count(-1, -1)  # those that torch gives to hooks are positive
 
 
 class GradHooks:
     """All hooks of one step."""
 
     def __init__(self) -> None:
-        self._places: list[tuple[dict[Any, Any], int]] = []
+        self.places: list[tuple[dict[Any, Any], int]] = []
         self._handles: list[Any] = []  # of tensors that have their own way
 
     def on_gradient(self, tensor: Tensor, call: Callable[..., None]) -> None:
@@ -37,23 +37,13 @@ class GradHooks:
             grad_fn = tensor.grad_fn
             if grad_fn is not None:
                 grad_fn._register_hook_dict(tensor)
-        number = next(_numbers)
+        number = next(numbers)
         hooks[number] = call
-        self._places.append((hooks, number))
-
-    def on_result(self, tensor: Tensor, grad_fn: Any, call: Callable[..., None]) -> None:
-        """The same for an ordinary tensor that `grad_fn` has just made."""
-        hooks = tensor._backward_hooks
-        if hooks is None:
-            hooks = tensor._backward_hooks = OrderedDict()
-            grad_fn._register_hook_dict(tensor)
-        number = next(_numbers)
-        hooks[number] = call
-        self._places.append((hooks, number))
+        self.places.append((hooks, number))
 
     def on_parameters(self, parameters: Iterable[tuple[int, Tensor]], before: Any, after: Any) -> None:
         """Call `before(slot, parameter, gradient)` with what comes, `after(slot, parameter)` when it is there."""
-        places = self._places
+        places = self.places
         for slot, parameter in parameters:
             if parameter.requires_grad:
                 hooks, later = parameter._backward_hooks, parameter._post_accumulate_grad_hooks
@@ -62,7 +52,7 @@ class GradHooks:
                     self.on_gradient(parameter, comes)
                     self.after_accumulation(parameter, is_there)
                 else:
-                    number = next(_numbers)
+                    number = next(numbers)
                     hooks[number], later[number] = comes, is_there
                     places.append((hooks, number))
                     places.append((later, number))
@@ -75,12 +65,12 @@ class GradHooks:
         hooks = parameter._post_accumulate_grad_hooks
         if hooks is None:
             hooks = parameter._post_accumulate_grad_hooks = OrderedDict()
-        number = next(_numbers)
+        number = next(numbers)
         hooks[number] = call
-        self._places.append((hooks, number))
+        self.places.append((hooks, number))
 
     def take_off(self) -> None:
-        places, self._places = self._places, []
+        places, self.places = self.places, []
         for hooks, number in places:
             hooks.pop(number, None)
         for handle in self._handles:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import MethodType, TracebackType
@@ -32,7 +33,7 @@ from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
 from endoscope.recording.holding import Holder, role_of
-from endoscope.recording.known_calls import SETTINGS, Known, learned
+from endoscope.recording.known_calls import SETTINGS, Known, learned, own_code
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _unheard = torch._C.DisableTorchFunction
 _weak = weakref.ref
 _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
+_TORCHS_CALL = own_code(torch.nn.Module._call_impl, torch.nn.modules.module)  # asks for hooks, then calls `forward`
+_IN_SEQUENCE = own_code(torch.nn.Sequential.forward, torch.nn.modules.container)
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
 #: Functions that were heard in any step; what is known about them is never forgotten (`functions.KNOWN`) anyway.
 _SIMPLE: dict[Any, FunctionFacts] = {}
@@ -189,12 +192,31 @@ class StepRecorder(Recorder):
             slots = self._slots_of_plain(args)
             if slots is None:
                 return _UNHEARD, None
-        return calls.begin(module, len(self.nodes), slots, False, user_position(3)), known
+        entries, current = calls.entries, calls.current  # what `calls.begin` does
+        entries.append(Call(module, current, len(self.nodes), slots, False, self._position(current)))
+        calls.current = len(entries) - 1
+        return calls.current, known
+
+    def _position(self, around: int) -> tuple[Any, int]:
+        """The user's line that calls a module inside of the call `around`.
+
+        A container's own `forward` is no line of the user's, and what called the container is known.
+        """
+        # Behind this, `_begin_plain`, `call_module`, two functions of `patches.py` and that of `nn.Module.__call__`.
+        frame = sys._getframe(6)
+        if frame.f_code is _IN_SEQUENCE and around >= 0:
+            entry, outer = self.calls.entries[around], frame.f_back
+            if entry.module.__class__ is torch.nn.Sequential and outer is not None and outer.f_code is _TORCHS_CALL:
+                return entry.position
+        return user_position(4)
 
     def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
         """Nothing is heard inside of the call; its only operation is written down here."""
         with _unheard():
-            out = original(known.module, given)
+            if _TORCHS_CALL is original.__code__ and known.is_straight():
+                out = known.func(given, *known.straight)  # type: ignore[misc]
+            else:
+                out = original(known.module, given)
             if self.keeper is not None:  # the step may have ended inside of this call
                 try:
                     slot, identity, readers, grad_fn = len(self.objects), id(out), self.aliasing.readers, out.grad_fn

@@ -113,7 +113,8 @@ class Holder:
         """`hold` for what a known module has just computed: no other name, no other slot, nobody's write."""
         recorder, meter = self.recorder, self.meter
         recorder.kept[slot] = tensor
-        recorder.kept_versions[slot] = version_of(tensor)
+        # With a backward function it is no inference tensor, which would refuse to tell.
+        recorder.kept_versions[slot] = version_of(tensor) if grad_fn is None else tensor._version
         self.fresh.add(slot)
         if grad_fn is not None:
             self.gradients.watch_result(slot, tensor, grad_fn)

@@ -20,6 +20,7 @@ a block that names it.
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,13 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of
-from endoscope.recording.grad_hooks import GradHooks
+from endoscope.recording.grad_hooks import GradHooks, numbers
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
     from endoscope.recording.meter import Meter
+
+_grad_on = torch.is_grad_enabled
 
 
 def _pass_on(where: str, error: BaseException) -> None:
@@ -104,8 +107,14 @@ class LossGradients:
 
     def watch_result(self, slot: int, tensor: Tensor, grad_fn: Any) -> None:
         """The same for an ordinary tensor that `grad_fn` has just made, while no function is heard."""
-        if torch.is_grad_enabled():
-            self._hooks.on_result(tensor, grad_fn, partial(self._came, slot))
+        if _grad_on():
+            hooks: Any = tensor._backward_hooks
+            if hooks is None:
+                hooks = tensor._backward_hooks = OrderedDict()
+                grad_fn._register_hook_dict(tensor)
+            number = next(numbers)
+            hooks[number] = partial(self._came, slot)
+            self._hooks.places.append((hooks, number))
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         self.watch_parameters([(slot, parameter)])
