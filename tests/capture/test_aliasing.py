@@ -222,4 +222,5 @@ def test_a_stranger_in_memory_of_its_own_makes_nobody_look(ledger: Ledger) -> No
     assert ledger.aliasing.adopt(data[4:]) == (None, False)  # in the same memory, and yet nothing of it is seen
     assert ledger.aliasing.adopt(data[:2]) == (part, True) or not ledger.held  # a tensor that is not held is gone
     ledger.new(torch.zeros(0))  # has no address: all are looked at
-    assert ledger.aliasing.adopt(torch.arange(3.0)[1:]) == (None, False)
+    for _ in range(5):  # and after a few strangers, anyway
+        assert ledger.aliasing.adopt(torch.arange(3.0)[1:]) == (None, False)

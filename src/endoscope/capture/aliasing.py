@@ -30,6 +30,7 @@ from endoscope.capture.regions import (
 
 #: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
 Read = int | tuple[int, ...]
+_FEW = 4  # strangers for whom all tensors are looked at
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ class Aliasing:
         self._homes: dict[int, int] = {}  # id of tensor -> storage
         self._versions: dict[int, set[int]] = {}  # storage -> where heard writes left its version counters
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
+        self._strangers = 0  # that were met
 
     def _dereference(self, reference: Any) -> Any:
         return reference if self._held else reference()
@@ -238,8 +240,12 @@ class Aliasing:
         return (tuple(sorted(slots)) if slots else None), -1 not in seen
 
     def _is_elsewhere(self, stranger: torch.Tensor) -> bool:
-        """Whether no known tensor begins in the memory of a new one: that is told much sooner than who lies where."""
-        memory = memory_of(stranger)
+        """Whether no known tensor begins in the memory of a new one.
+
+        For a few tensors that is told much sooner than who lies where; for many it is worth knowing that.
+        """
+        self._strangers += 1
+        memory = memory_of(stranger) if self._strangers <= _FEW else None
         if memory is None or memory.start in self._put_off[1]:
             return False
         try:

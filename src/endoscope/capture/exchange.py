@@ -7,10 +7,15 @@ need not forget what it knows about the class and all its subclasses, as it does
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
+from operator import is_, setitem
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+_get, _set = dict.get, setitem
+_exhaust: Callable[..., Any] = partial(deque, maxlen=0)  # all of it, without a turn in Python for each
 _OBSERVER: Any = "stands for the observer until it is put here"
 
 
@@ -43,17 +48,24 @@ class Exchanges:
 
     def __init__(self) -> None:
         self.are_on = False
-        self._names: list[tuple[dict[str, Any], str, Any, Any]] = []  # table of a module, name, original, replacement
+        # Of names in modules: the table of the module, the name, what is there and what is put there.
+        self._tables: list[dict[str, Any]] = []
+        self._keys: list[str] = []
+        self._originals: list[Any] = []
+        self._replacements: list[Any] = []
         self._codes: list[tuple[Any, str, Any, FunctionType, CodeType, CodeType]] = []
         self._attributes: list[_Attribute] = []
 
     def __bool__(self) -> bool:
-        return bool(self._names or self._codes or self._attributes)
+        return bool(self._tables or self._codes or self._attributes)
 
     def add(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         if isinstance(owner, ModuleType):
             table = vars(owner)
-            self._names.append((table, name, table[name], make(table[name])))
+            self._tables.append(table)
+            self._keys.append(name)
+            self._originals.append(table[name])
+            self._replacements.append(make(table[name]))
         elif not self.add_code(owner, name, make):
             inherited = name not in vars(owner)
             original = getattr(owner, name) if inherited else owner.__dict__[name]
@@ -76,9 +88,8 @@ class Exchanges:
 
     def fit(self) -> bool:
         """Whether nobody else has exchanged anything since."""
-        for table, name, original, _ in self._names:
-            if table.get(name) is not original:
-                return False
+        if not all(map(is_, map(_get, self._tables, self._keys), self._originals)):
+            return False
         for owner, name, entry, function, code, _ in self._codes:
             if owner.__dict__.get(name) is not entry or function.__code__ is not code:
                 return False
@@ -86,8 +97,7 @@ class Exchanges:
 
     def put(self) -> None:
         self.are_on = True
-        for table, name, _, replacement in self._names:
-            table[name] = replacement
+        _exhaust(map(_set, self._tables, self._keys, self._replacements))
         for _, _, _, function, _, code in self._codes:
             function.__code__ = code
         for attribute in self._attributes:
@@ -96,8 +106,7 @@ class Exchanges:
     def take_off(self) -> None:
         if self.are_on:
             self.are_on = False
-            for table, name, original, _ in self._names:
-                table[name] = original
+            _exhaust(map(_set, self._tables, self._keys, self._originals))
             for _, _, _, function, code, _ in self._codes:
                 function.__code__ = code
             for attribute in self._attributes:

@@ -229,8 +229,8 @@ def _run_compiled_code_eagerly() -> None:
 
 
 def _run_compiled_code_again() -> None:
-    switch = _eager.pop()
-    _turn(sys.modules["torch._dynamo"].eval_frame, switch.prev, lambda: switch.__exit__(None, None, None))
+    switch, compiler = _eager.pop(), sys.modules.get("torch._dynamo")
+    _turn(getattr(compiler, "eval_frame", None), switch.prev, lambda: switch.__exit__(None, None, None))
 
 
 def _turn(compiler: Any, stance: Any, ask: Callable[[], Any]) -> None:

@@ -20,14 +20,14 @@ class Endings:
     """Learns the order of the optimizers from what they do between two forward passes."""
 
     def __init__(self) -> None:
-        self._followed: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers after which another one comes
+        self._followed: weakref.WeakSet[Any] | None = None  # optimizers after which another one comes, if there are any
         self._last: weakref.ref[Any] | None = None  # that ended a step, as long as no forward pass came after it
 
     def forward_began(self) -> None:
         self._last = None
 
     def is_last(self, optimizer: Any) -> bool:
-        return optimizer not in self._followed
+        return self._followed is None or optimizer not in self._followed
 
     def ended_by(self, optimizer: Any) -> None:
         self._last = weakref.ref(optimizer)
@@ -37,6 +37,8 @@ class Endings:
         last = self._last() if self._last is not None else None
         if last is None or last is optimizer:
             return False
+        if self._followed is None:
+            self._followed = weakref.WeakSet()
         self._followed.add(last)
         self._last = weakref.ref(optimizer)
         return True

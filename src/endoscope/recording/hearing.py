@@ -111,8 +111,11 @@ class StepRecorder(Recorder):
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts is _BACKWARD:
             name, gradients = self.loss_name(args[0]), self.holder.gradients
-            with gradients.named(name), gradients.measured_early(self.holder.meter, name, _keeps_graph(args, kwargs)):
+            before = gradients.begin_pass(name, self.holder.meter, _keeps_graph(args, kwargs))
+            try:
                 return func(*args, **kwargs)
+            finally:
+                gradients.end_pass(before)
         if func is torch.autograd.grad:
             with self.holder.gradients.handed_over():
                 return super().hear_slowly(func, facts, args, kwargs)
@@ -213,7 +216,8 @@ class StepRecorder(Recorder):
     def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
         """Nothing is heard inside of the call; its only operation is written down here."""
         with _unheard():
-            if _TORCHS_CALL is original.__code__ and known.is_straight():
+            code = getattr(original, "__code__", None)
+            if code is not None and code is _TORCHS_CALL and known.is_straight():
                 out = known.func(given, *known.straight)  # type: ignore[misc]
             else:
                 out = original(known.module, given)

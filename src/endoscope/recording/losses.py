@@ -79,16 +79,19 @@ class LossGradients:
         finally:
             self._handed_over = before
 
-    @contextlib.contextmanager
-    def measured_early(self, meter: Meter | None, name: str, keeps_graph: bool) -> Iterator[None]:
-        """Around a backward pass. Its gradients are complete when they arrive, unless another pass may come that adds
-        to them; and they are needed no longer, unless those of another loss are to be compared with them."""
+    def begin_pass(self, name: str, meter: Meter | None, keeps_graph: bool) -> str | None:
+        """A backward pass of a loss was heard; returns what `end_pass` is told.
+
+        Its gradients are complete when they arrive, unless another pass may come that adds to them; and they are needed
+        no longer, unless those of another loss are to be compared with them. Then they can be measured at once.
+        """
+        before, self._running = self._running, name
         if meter is not None and not keeps_graph and not self.losses.keys() - {name}:
             self._meter = meter
-        try:
-            yield
-        finally:
-            self._meter = None
+        return before
+
+    def end_pass(self, before: str | None) -> None:
+        self._running, self._meter = before, None
 
     @property
     def name(self) -> str:
@@ -129,12 +132,15 @@ class LossGradients:
     def _came(self, slot: int, gradient: Tensor) -> None:
         """The gradient of a value."""
         try:
-            place = (slot, self._running or self.current or self.default)
-            if self._meter is None and not self._handed_over and not self._broken and place not in self.found:
-                self.losses[place[1]] = None
-                self.found[place] = [gradient]
-            elif not self._broken:
+            meter, place = self._meter, (slot, self._running or self.current or self.default)
+            if self._broken:
+                return
+            if self._handed_over or place in self.found:
                 self._store(slot, gradient)
+                return
+            self.losses[place[1]] = None
+            if meter is None or not meter.gradient(slot, GRADIENT + place[1], gradient):
+                self.found[place] = [gradient]
         except Exception as error:
             self._break(error)
 
