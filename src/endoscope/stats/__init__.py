@@ -1,6 +1,7 @@
 """Numbers about tensors: of the whole, per sample, per unit, a histogram, quantiles, singular values."""
 
 from endoscope.stats.answers import Answers, joined
+from endoscope.stats.checksum import crc32
 from endoscope.stats.copying import copy_tensors
 from endoscope.stats.measuring import measure, measure_part, warm
 from endoscope.stats.plan import Plan
@@ -8,6 +9,6 @@ from endoscope.stats.request import Measured, Request, chosen
 from endoscope.stats.singular import Spectrum, spectrum
 
 __all__ = [
-    "Answers", "Measured", "Plan", "Request", "Spectrum", "chosen", "copy_tensors", "joined", "measure",
+    "Answers", "Measured", "Plan", "Request", "Spectrum", "chosen", "copy_tensors", "crc32", "joined", "measure",
     "measure_part", "spectrum", "warm",
 ]  # fmt: skip

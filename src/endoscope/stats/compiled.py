@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from endoscope.stats import cache, machine_code
+from endoscope.stats import layout as at
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Kernels:
 
     measure_all: Callable[[int, int, int], None]  # job, numbers of the requests, how many
     copy_all: Callable[[int, int], None]  # table of copies, how many
+    fold: Callable[[int], None]  # table: see kernels/crc.py
     owner: Any
     origin: str  # "cache", "compiled" or "compiled, not kept"
 
@@ -49,6 +51,11 @@ def load() -> Kernels | None:
                     'For compiled kernels:  pip install "endoscope[torch]"'
                 )
             _asked = True
+    return _loaded
+
+
+def if_loaded() -> Kernels | None:
+    """The kernels if somebody has loaded them; nothing is loaded or compiled for this."""
     return _loaded
 
 
@@ -126,10 +133,13 @@ def _ready(symbol: str, code: bytes, *, origin: str) -> Kernels:
         function(result, exception, job, order, count)  # ctypes lets go of the GIL
 
     def copy_all(table: int, count: int) -> None:
-        function(result, exception, 0, table, count)
+        function(result, exception, at.COPY, table, count)
+
+    def fold(table: int) -> None:
+        function(result, exception, at.FOLD, table, 0)
 
     measure_all.keep = nowhere  # type: ignore[attr-defined]
-    return Kernels(measure_all, copy_all, owner, origin)
+    return Kernels(measure_all, copy_all, fold, owner, origin)
 
 
 def _load_by_compiler(code: bytes, symbol: str) -> tuple[int, Any]:

@@ -61,6 +61,9 @@ RUNS = 2  # all numbers of one unit, then all of the next: features come first
     CANDIDATES,  # float64: numbers from which exact quantiles are taken
 ) = range(26)
 
+# What stands in the place of the table of a job where nothing is measured.
+COPY, FOLD = 0, 1
+
 # Types of elements. Below FIRST_WIDE everything is exact in float32 and is measured as float32.
 FLOAT32, BFLOAT16, FLOAT16, BYTE, INT16, UINT16, COMPLEX64, COMPLEX32 = range(8)
 FLOAT64, INT32, UINT32, INT64, UINT64, COMPLEX128 = range(16, 22)

@@ -8,15 +8,14 @@ write_whole  a file that is there completely or not at all
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from endoscope.store import direct
+from endoscope.store.checksums import Bytes, checksum
 from endoscope.store.paths import UNFINISHED
 
-Bytes = bytes | memoryview
 _MOST_BUFFERS = 512  # of one writev call; systems allow 1024
 _CAN_WRITE_SEVERAL = hasattr(os, "writev")
 
@@ -143,13 +142,6 @@ def _write_some(descriptor: int, buffers: Sequence[Bytes]) -> int:
     if _CAN_WRITE_SEVERAL and len(buffers) > 1:
         return os.writev(descriptor, buffers)
     return os.write(descriptor, buffers[0])
-
-
-def checksum(buffers: Sequence[Bytes]) -> int:
-    crc = 0
-    for buffer in buffers:
-        crc = zlib.crc32(buffer, crc)
-    return crc
 
 
 def remove(path: Path) -> int:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from endoscope.schema.recording import NO_STEP, TABLES
 from endoscope.store import layout, paths
-from endoscope.store.files import AppendFile, Bytes, Span, remove
+from endoscope.store.checksums import Bytes
+from endoscope.store.files import AppendFile, Span, remove
 from endoscope.store.journal import Copied
 from endoscope.store.streams import merge_batches, schema_message, schema_of
 from endoscope.store.syncing import Unsynced, handed_over

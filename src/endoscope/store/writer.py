@@ -23,7 +23,8 @@ from typing import Any
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.store import description, paths, rows, tensors
-from endoscope.store.files import Bytes, Span, remove, write_whole
+from endoscope.store.checksums import Bytes
+from endoscope.store.files import Span, remove, write_whole
 from endoscope.store.journal import JournalWriter
 from endoscope.store.messages import batch_message
 from endoscope.store.repeating import StepMessages

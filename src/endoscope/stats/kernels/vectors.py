@@ -42,20 +42,20 @@ _MAY_REORDER = ("reassoc", "contract")
 _NO_NAN = ("nnan", "nsz")
 
 
-class _VectorType(types.Type):  # type: ignore[misc]
+class VectorType(types.Type):  # type: ignore[misc]
     def __init__(self, name: str, machine_type: Any) -> None:
         self.machine_type = machine_type
         super().__init__(name)
 
 
-@register_model(_VectorType)
+@register_model(VectorType)
 class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, vector: _VectorType) -> None:
+    def __init__(self, manager: Any, vector: VectorType) -> None:
         super().__init__(manager, vector, vector.machine_type)
 
 
-Floats = _VectorType("Floats", _FLOATS)
-Ints = _VectorType("Ints", _INTS)
+Floats = VectorType("Floats", _FLOATS)
+Ints = VectorType("Ints", _INTS)
 
 
 def _constant(of: Any, number: Any) -> Any:
