@@ -61,7 +61,9 @@ class Arenas:
             fitting = [number for number, block in enumerate(self._free) if len(block) >= size]
             if fitting:
                 return self._free.pop(min(fitting, key=lambda number: len(self._free[number])))
-        return np.empty(max(size, _BLOCK), np.uint8)
+        memory = np.empty(max(size, _BLOCK) + _ALIGNMENT, np.uint8)
+        start = -memory.__array_interface__["data"][0] % _ALIGNMENT
+        return memory[start : start + max(size, _BLOCK)]
 
     def give_back(self, arena: Arena) -> None:
         blocks = arena.clear()

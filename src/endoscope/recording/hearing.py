@@ -216,11 +216,7 @@ class StepRecorder(Recorder):
     def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
         """Nothing is heard inside of the call; its only operation is written down here."""
         with _unheard():
-            code = getattr(original, "__code__", None)
-            if code is not None and code is _TORCHS_CALL and known.is_straight():
-                out = known.func(given, *known.straight)  # type: ignore[misc]
-            else:
-                out = original(known.module, given)
+            out = original(known.module, given)
             if self.keeper is not None:  # the step may have ended inside of this call
                 try:
                     slot, identity, readers, grad_fn = len(self.objects), id(out), self.aliasing.readers, out.grad_fn

@@ -9,20 +9,17 @@ in the call: no hooks, no other mode, ordinary tensors. Everything else is heard
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
-from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import Parameter, functional
+from torch.nn import Parameter
 from torch.nn.modules import module as of_torch
 
 from endoscope.capture.calls import Call
 from endoscope.capture.functions import FunctionFacts
-from endoscope.capture.leaves import TENSOR
 
 _CONVOLUTION = ("stride", "padding", "dilation", "groups", "padding_mode")
 _POOLING = ("kernel_size", "stride", "padding", "ceil_mode")
@@ -50,22 +47,12 @@ _GLOBAL_HOOKS = (
     of_torch._global_backward_hooks,
 )
 _stack_depth = torch._C._len_torch_function_stack
-_tracing = torch._C._get_tracing_state
 
 
 def own_code(function: Any, module: Any) -> Any:
     """The code of a function of torch; None if somebody has exchanged the function."""
     code = getattr(function, "__code__", None)
     return code if code is not None and code.co_filename == module.__file__ else None
-
-
-_relu = own_code(functional.relu, functional)
-#: Class -> what its `forward` calls with the input and its parameters, and with nothing else; None if somebody has
-#: exchanged that. Calling it at once spares what torch's modules spend on looking up their parameters.
-_STRAIGHT: dict[type, Callable[[], Any]] = {
-    nn.Linear: lambda: functional.linear,
-    nn.ReLU: lambda: torch.relu if getattr(functional.relu, "__code__", None) is _relu is not None else None,
-}
 
 
 class Known(NamedTuple):
@@ -83,11 +70,6 @@ class Known(NamedTuple):
     reads: list[int]  # slots of parameters; -1 where the input stands
     inputs: tuple[int, ...]  # where that is
     moves: bool  # perhaps to another device
-    straight: tuple[Tensor | None, ...] | None  # the arguments behind the input, if the function is called as it is
-
-    def is_straight(self) -> bool:
-        """Whether `forward`, which was found to be torch's own, still comes down to calling the function."""
-        return self.straight is not None and _STRAIGHT[self.module.__class__]() is self.func and not _tracing()
 
     def still_holds(self, slots: Mapping[int, int], written: Mapping[int, Any]) -> bool:
         """Whether a call of the module is this operation and nothing else.
@@ -151,15 +133,4 @@ def learned(
     inputs = tuple([place for place, read in enumerate(own) if read < 0])
     forward, settings = module.__class__.forward, get and get(module)
     operation = (facts, func, args, kwargs, own, inputs, facts.moves)
-    return Known(module, forward, tuple(owned), settings, get, *operation, _straight(module, func, args, kwargs))
-
-
-def _straight(module: nn.Module, func: Any, args: Any, kwargs: Any) -> tuple[Tensor | None, ...] | None:
-    """All arguments but the input, if they are the parameters of the module in their order."""
-    if module.__class__ not in _STRAIGHT or not isinstance(func, BuiltinFunctionType) or kwargs:
-        return None
-    if module._parameters.__class__ not in (dict, OrderedDict):  # one that does something when it is read
-        return None
-    parameters = tuple(module._parameters.values())
-    expected = [TENSOR, *[None if parameter is None else TENSOR for parameter in parameters]]
-    return parameters if list(args) == expected else None
+    return Known(module, forward, tuple(owned), settings, get, *operation)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from endoscope.errors import BadArgument
 from endoscope.recording.arena import Arena
+from endoscope.stats import copy_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ class RawCollector:
         memory = self.arena.piece(tensor.numel() * tensor.element_size())
         if tensor.dtype is torch.float32 and tensor.is_cpu:  # nearly always
             values = memory.view(np.float32).reshape(tensor.shape)
-            torch.from_numpy(values).copy_(tensor)
+            if copy_tensors([tensor], [torch.from_numpy(values)]):  # past the cache: only the writer will read it
+                raise ValueError("its memory was given back")
             return values
         copy = torch.from_numpy(memory).view(tensor.dtype).view(tensor.shape)
         copy.copy_(tensor)

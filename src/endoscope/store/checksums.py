@@ -16,9 +16,8 @@ def compute_with(function: Callable[[Bytes, int], int]) -> None:
     _compute = function
 
 
-def checksum(buffers: Sequence[Bytes]) -> int:
-    """Of all buffers, one after the other."""
-    crc = 0
+def checksum(buffers: Sequence[Bytes], crc: int = 0) -> int:
+    """Of all buffers, one after the other; `crc` is the one of what came before."""
     for buffer in buffers:
         crc = _compute(buffer, crc)
     return crc

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from endoscope.store.checksums import Bytes, checksum
+
 WORTH = 2**20  # bytes; smaller files are left to the cache
 _CHUNK = 2 * 2**20
 _BLOCK = 4096  # places in memory and in the file must be multiples of the disk's block
@@ -21,34 +23,39 @@ _CANNOT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP)
 _own = threading.local()
 
 
-def write(path: Path, buffers: Sequence[bytes | memoryview]) -> bool:
-    """Write a new file of exactly these bytes; False, with a part of it there at most, if it must be done otherwise."""
+def write(path: Path, buffers: Sequence[Bytes]) -> int | None:
+    """Write a new file of exactly these bytes and return their checksum.
+
+    None, with a part of it there at most, if it must be done otherwise.
+    """
     flag = getattr(os, "O_DIRECT", 0)
     if not flag or not hasattr(os, "ftruncate"):
-        return False
+        return None
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | flag, 0o666)
     except OSError as error:
-        return _refused(error)
+        _refused(error)
+        return None
     try:
-        _write_chunks(descriptor, buffers)
+        crc = _write_chunks(descriptor, buffers)
         os.ftruncate(descriptor, sum(map(len, buffers)))  # the last block was filled up
-        return True
+        return crc
     except OSError as error:
-        return _refused(error)
+        _refused(error)
+        return None
     finally:
         os.close(descriptor)
 
 
-def _refused(error: OSError) -> bool:
+def _refused(error: OSError) -> None:
     """Some file systems, those in memory or on a network, cannot; a full disk is everybody's problem."""
-    if error.errno in _CANNOT:
-        return False
-    raise error
+    if error.errno not in _CANNOT:
+        raise error
 
 
-def _write_chunks(descriptor: int, buffers: Sequence[bytes | memoryview]) -> None:
-    chunk, filled = _staging(), 0
+def _write_chunks(descriptor: int, buffers: Sequence[Bytes]) -> int:
+    """Returns the checksum, which is taken of each chunk while that is in the cache."""
+    chunk, filled, crc = _staging(), 0, 0
     for buffer in buffers:
         waiting = memoryview(buffer).cast("B")
         while len(waiting):
@@ -57,12 +64,15 @@ def _write_chunks(descriptor: int, buffers: Sequence[bytes | memoryview]) -> Non
             filled += len(part)
             waiting = waiting[len(part) :]
             if filled == _CHUNK:
+                crc = checksum([chunk], crc)
                 _write_all(descriptor, chunk)
                 filled = 0
     if filled:
+        crc = checksum([chunk[:filled]], crc)
         whole = -(-filled // _BLOCK) * _BLOCK
         chunk[filled:whole] = bytes(whole - filled)
         _write_all(descriptor, chunk[:whole])
+    return crc
 
 
 def _write_all(descriptor: int, chunk: memoryview) -> None:

@@ -92,13 +92,14 @@ def write_whole(path: Path, buffers: Sequence[Bytes], *, sync: bool = False) -> 
     unfinished = path.with_name(path.name + UNFINISHED)
     size = sum(map(len, buffers))
     try:
-        if sync or size < direct.WORTH or not direct.write(unfinished, buffers):
+        crc = None if sync or size < direct.WORTH else direct.write(unfinished, buffers)
+        if crc is None:
             _write_new(unfinished, buffers, sync)
         os.replace(unfinished, path)
     except BaseException:
         remove(unfinished)
         raise
-    return Span(0, size, checksum(buffers))
+    return Span(0, size, checksum(buffers) if crc is None else crc)
 
 
 def _write_new(path: Path, buffers: Sequence[Bytes], sync: bool) -> None:

@@ -1,8 +1,8 @@
 """The CRC-32 of zlib, sixteen bytes at a time: a message is folded until sixteen bytes are left that have the same one.
 
 Bits are polynomials modulo 2; moving a part of a message by n bits is multiplying it by x^n modulo the polynomial of
-the CRC. Processors can multiply without carry, so four parts of sixteen bytes are moved past the next 64 bytes and added
-to them (exclusive or), again and again.
+the CRC. Processors can multiply without carry, so four parts of sixteen bytes are moved past the next 64 bytes and
+added to them (exclusive or), again and again.
 """
 
 from __future__ import annotations
