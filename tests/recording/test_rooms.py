@@ -49,6 +49,14 @@ def test_what_has_changed_is_noticed(change: Callable[[nn.Parameter], None]) -> 
     assert rooms.targets[0].shape == parameter.shape and rooms.targets[0].dtype == parameter.dtype
 
 
+def test_memory_on_another_device_is_not_used() -> None:
+    """A model may be moved after its first steps; its parameters stay who they are."""
+    parameter, rooms = nn.Parameter(torch.ones(3)), Rooms()
+    rooms._rooms[id(parameter)] = torch.empty(3, device="meta")
+    rooms.make_for({id(parameter): 0}, [parameter], [0])
+    assert rooms.targets[0].device == parameter.device
+
+
 def test_updates_are_right_when_parameters_change_between_steps(tmp_path: Path) -> None:
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)

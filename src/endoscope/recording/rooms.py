@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_FACTS = attrgetter("shape", "dtype", "requires_grad", "layout")
+_FACTS = attrgetter("shape", "dtype", "device", "requires_grad", "layout")
+_KIND = attrgetter("shape", "dtype", "device")
 
 
 class Rooms:
@@ -47,6 +48,6 @@ class Rooms:
 
     def _room(self, parameter: Tensor) -> Tensor:
         room = self._rooms.get(id(parameter))
-        if room is None or room.shape != parameter.shape or room.dtype != parameter.dtype:
+        if room is None or _KIND(room) != _KIND(parameter):
             room = self._rooms[id(parameter)] = torch.empty_like(parameter, requires_grad=False)
         return room
