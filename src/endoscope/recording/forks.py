@@ -16,4 +16,5 @@ def _after_fork() -> None:
     _count += 1
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # there are systems that do not fork
+    os.register_at_fork(after_in_child=_after_fork)
