@@ -48,8 +48,7 @@ class Answers:
         """The fields of a job that say where the answers go, in the order of `layout`."""
         start = self._start
         numbers, counts, ends, histograms, samples, units = [start + place for _, _, place in self.plan.answers.parts]
-        width, wide = self.samples.shape[1], self.units.shape[1]
-        return [numbers, counts, histograms, ends, samples, width, units, wide]
+        return [numbers, counts, histograms, ends, samples, self.samples.shape[1], units, self.units.shape[1]]
 
     def trim(self, request: int) -> None:
         """Note which bins of a histogram are in use; the kernels do that themselves."""

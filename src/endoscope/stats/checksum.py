@@ -13,7 +13,6 @@ from endoscope.stats.plan import address_of
 WORTH = 32_768  # bytes; below that, zlib is as fast
 _LINE = 64
 _NOTHING_BEFORE = 0xFFFFFFFF  # zlib begins with the complement of this
-_NUMBERS = "q"
 
 
 def crc32(data: bytes | memoryview, before: int = 0) -> int:
@@ -23,8 +22,8 @@ def crc32(data: bytes | memoryview, before: int = 0) -> int:
         return zlib.crc32(data, before)
     memory = np.frombuffer(data, np.uint8)
     length = len(memory) // _LINE * _LINE
-    folded = array(_NUMBERS, (before ^ _NOTHING_BEFORE, 0))
-    table = array(_NUMBERS, (address_of(memory), length, folded.buffer_info()[0]))
+    folded = array("q", (before ^ _NOTHING_BEFORE, 0))
+    table = array("q", (address_of(memory), length, folded.buffer_info()[0]))
     kernels.fold(table.buffer_info()[0])
     if table[1] != length:  # this processor cannot
         return zlib.crc32(data, before)

@@ -19,11 +19,10 @@ from endoscope.stats.kernels.machine import fewer, get_f64, greater, kernel, pre
 
 ROWS = 8
 ZERO = np.float32(0.0)
-EIGHTH = np.float32(0.125)
 # Of the magnitudes of a column, added up: within these bounds squares are precise in float32.
 TOO_LARGE = np.float32(2.0**45)
 TOO_SMALL = np.float32(2.0**-48)
-_any_extreme = lanes.any_outside(2.0**-48, 2.0**45)
+_any_extreme = lanes.any_outside(float(TOO_SMALL), float(TOO_LARGE))
 
 
 @kernel(types.boolean(lanes.Floats))
@@ -44,7 +43,7 @@ def _chunk(
     `ahead` is how many bytes behind these numbers those of the next chunk are.
     """
     row, is_first = 4 * stride, latest.groups_in(job, first) == 0
-    eighths, shifts = lanes.all_equal(EIGHTH), lanes.all_equal(shift)
+    eighths, shifts = lanes.all_equal(units.EIGHTH), lanes.all_equal(shift)
     s8, q8, r8, m8 = lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO), lanes.all_equal(ZERO)
     low, high = lanes.all_equal(np.float32(np.inf)), lanes.all_equal(np.float32(-np.inf))
     zeros, stopped = lanes.no_counts(np.int32(0)), end
