@@ -6,6 +6,7 @@
                 ─► nodes.append(fields of records.Node)
 
 Everything that is not an ordinary function of tensors that returns one tensor goes to the recorder's slow methods.
+Where tensors are not held, all but the call itself is done by `make_understanding`, which can also be asked later.
 Measure (`benchmarks/trace_speed.py`) before and after touching this file: a tenth of a microsecond shows.
 """
 
@@ -38,14 +39,15 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
     """A closure, because cell variables are read faster than attributes."""
     ids, objects, slot_node = recorder.ids, recorder.objects, recorder.slot_node
     nodes, versions, readers, calls = recorder.nodes, recorder.versions, recorder.aliasing.readers, recorder.calls
-    simple, passing = recorder.simple, recorder.passing
-    full, keeper = recorder.full, recorder.keeper
-    wanted = keeper.types if keeper is not None and not keeper.idle else None
-    place = keeper.place if keeper is not None and keeper.names_modules else None
+    simple, passing, full = recorder.simple, recorder.passing, recorder.full
     watch = recorder.gradients is not None
-    clock, getframe, inner, weak = perf_counter_ns, sys._getframe, INNER_FILES, weakref.ref
+    clock, getframe, inner = perf_counter_ns, sys._getframe, INNER_FILES
     hear_slowly, resolve, learn, narrow = recorder.hear_slowly, recorder.read, recorder.learn, recorder.narrow
-    slow, keep, after_call, metas = recorder.slow, recorder.keep, recorder.after_call, recorder.metas
+    slow, keep, after_call = recorder.slow, recorder.keep, recorder.after_call
+    wanted, place = _wishes(recorder)
+    understand: Any = None
+    if not full:
+        understand = recorder.understand = make_understanding(recorder)
 
     def hear(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         facts = simple.get(func)
@@ -61,30 +63,32 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
                     return hear_slowly(func, facts, args, kwargs or {})
         if (kwargs and "out" in kwargs) or _in_backward() != -1:
             return hear_slowly(func, facts, args, kwargs or {})
+        if not full:
+            frame = getframe(1)
+            while inner[frame.f_code.co_filename] and frame.f_back is not None:
+                frame = frame.f_back
+            started = clock()
+            out = func(*args, **kwargs) if kwargs else func(*args)
+            return understand(func, facts, args, kwargs, out, frame.f_code, frame.f_lasti, started, clock())
         reads: list[Read] = []
-        bare = args if full else list(args)  # becomes the arguments without their tensors
         listed = False
-        for position, value in enumerate(args):
+        for value in args:
             kind = value.__class__
             if kind is Tensor or kind is Parameter:
                 identity = id(value)
                 slot = ids.get(identity)
-                if not full:
-                    bare[position] = TENSOR
-                    if slot is not None and objects[slot]() is not value:
-                        slot = None
                 if slot is None or identity in readers:
                     reads.append(resolve(value))
                 else:
                     reads.append(slot)
             elif kind not in ATOMS:
                 listed = True
-                resolve_inside(value, reads)
+                reads += resolved_inside(resolve, value)
         if kwargs:
             for value in kwargs.values():
                 if value.__class__ not in ATOMS:
                     listed = True
-                    resolve_inside(value, reads)
+                    reads += resolved_inside(resolve, value)
         frame = getframe(1)
         while inner[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
@@ -100,42 +104,18 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
         slot = len(objects)
         ids[id(out)] = slot
         slot_node.append(len(nodes))
-        if full:
-            objects.append(out)
-            try:
-                versions.append(out._version)
-            except RuntimeError:  # inference tensors do not count versions
-                versions.append(-1)
-            if listed:  # the user may change a list later
-                bare = frozen(args)
-            nodes.append(
-                (
-                    facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
-                    calls.current, None if not _autocast_on() else autocast_settings(), _grad_on(),
-                )
-            )  # fmt: skip
-        else:
-            objects.append(weak(out))
-            if listed:
-                bare = map_arguments(args, without_tensor)
-                kwargs = map_arguments(kwargs, without_tensor)
-            try:
-                # The rest of what is known of the tensor stands in its node: one tuple less for each.
-                nodes.append(
-                    (
-                        facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
-                        frame.f_lasti, calls.current, None, True, out.shape, out.dtype,
-                        None if reads and not facts.moves else out.device, out.grad_fn.__class__,
-                    )
-                )  # fmt: skip
-            except RuntimeError:  # nested tensors have no shape
-                metas[slot] = meta_of(out)
-                nodes.append(
-                    (
-                        facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, frame.f_code,
-                        frame.f_lasti, calls.current, None, True,
-                    )
-                )  # fmt: skip
+        objects.append(out)
+        try:
+            versions.append(out._version)
+        except RuntimeError:  # inference tensors do not count versions
+            versions.append(-1)
+        nodes.append(
+            (
+                facts, func, frozen(args) if listed else args,  # the user may change a list later
+                kwargs, reads, slot, 1, 0, started, ended, frame.f_code, frame.f_lasti,
+                calls.current, None if not _autocast_on() else autocast_settings(), _grad_on(),
+            )
+        )  # fmt: skip
         if watch or (
             wanted is not None
             and (wanted.get(facts.type, True) or (place is not None and place(calls.current) != "no"))
@@ -143,13 +123,97 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
             keep(len(nodes) - 1, slot, out)
         return out
 
-    def resolve_inside(value: Any, reads: list[Read]) -> None:
-        found: list[Any] = []
-        argument_tensors(value, found)
-        for tensor in found:
-            reads.append(resolve(tensor))
-
     return hear
+
+
+def make_understanding(recorder: Recorder) -> Callable[..., Any]:
+    """Notes a call that was made, for a recorder that does not hold tensors.
+
+    An ordinary function writes nothing, so its arguments are what they were when it was called, as long as nobody else
+    has written since.
+    """
+    ids, objects, slot_node = recorder.ids, recorder.objects, recorder.slot_node
+    nodes, readers, calls = recorder.nodes, recorder.aliasing.readers, recorder.calls
+    watch, weak = recorder.gradients is not None, weakref.ref
+    resolve, narrow, keep, after_call, metas = (
+        recorder.read, recorder.narrow, recorder.keep, recorder.after_call, recorder.metas,
+    )  # fmt: skip
+    wanted, place = _wishes(recorder)
+
+    def understand(
+        func: Any, facts: Any, args: Any, kwargs: Any, out: Any, code: Any, instruction: int, started: int, ended: int
+    ) -> Any:
+        reads: list[Read] = []
+        bare = list(args)  # becomes the arguments without their tensors
+        listed = False
+        for position, value in enumerate(args):
+            kind = value.__class__
+            if kind is Tensor or kind is Parameter:
+                bare[position] = TENSOR
+                slot = ids.get(id(value))
+                if slot is None or id(value) in readers or objects[slot]() is not value:
+                    reads.append(resolve(value))
+                else:
+                    reads.append(slot)
+            elif kind not in ATOMS:
+                listed = True
+                reads += resolved_inside(resolve, value)
+        if kwargs:
+            for value in kwargs.values():
+                if value.__class__ not in ATOMS:
+                    listed = True
+                    reads += resolved_inside(resolve, value)
+        if out.__class__ is not Tensor:
+            return after_call((func, facts, args, kwargs, reads, started, ended, code, instruction), out)
+        if readers:
+            narrow(args, kwargs, reads, [out])
+            readers.pop(id(out), None)
+        slot = len(objects)
+        ids[id(out)] = slot
+        slot_node.append(len(nodes))
+        objects.append(weak(out))
+        if listed:
+            bare = map_arguments(args, without_tensor)
+            kwargs = map_arguments(kwargs, without_tensor)
+        try:
+            # The rest of what is known of the tensor stands in its node: one tuple less for each.
+            nodes.append(
+                (
+                    facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, code,
+                    instruction, calls.current, None, True, out.shape, out.dtype,
+                    None if reads and not facts.moves else out.device, out.grad_fn.__class__,
+                )
+            )  # fmt: skip
+        except RuntimeError:  # nested tensors have no shape
+            metas[slot] = meta_of(out)
+            nodes.append(
+                (
+                    facts, func, bare, kwargs, reads, slot, 1, 0, started, ended, code,
+                    instruction, calls.current, None, True,
+                )
+            )  # fmt: skip
+        if watch or (
+            wanted is not None
+            and (wanted.get(facts.type, True) or (place is not None and place(calls.current) != "no"))
+        ):
+            keep(len(nodes) - 1, slot, out)
+        return out
+
+    return understand
+
+
+def _wishes(recorder: Recorder) -> tuple[Any, Any]:
+    """What the keeper has said about types of operations, and its way to ask about modules; None for neither."""
+    keeper = recorder.keeper
+    wanted = keeper.types if keeper is not None and not keeper.idle else None
+    return wanted, keeper.place if keeper is not None and keeper.names_modules else None
+
+
+def resolved_inside(resolve: Callable[[Tensor], Read], value: Any) -> list[Read]:
+    """Reads of the tensors in a list or the like."""
+    found: list[Any] = []
+    argument_tensors(value, found)
+    return [resolve(tensor) for tensor in found]
 
 
 def without_tensor(_: Any) -> Any:

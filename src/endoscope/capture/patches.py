@@ -8,6 +8,7 @@ Why each is needed:
   microseconds and make compiled modules warn.)
 - `autograd.Function.apply`: the boundary of a custom function. Users bind `my_op = MyFunction.apply` at import time,
   so its code is exchanged and not its name.
+- `_engine_run_backward`: a backward pass begins and ends, whoever asked for it. A recording puts its hooks on then.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
 - `Optimizer.zero_grad`: setting gradients to None computes nothing, and hearing it costs two calls per parameter.
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Modes that do not want to see composites whole; the recorder adds itself.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
+#: Whether recorders are told when a backward pass begins; not with versions of torch that run it in another way.
+HEARS_PASSES = hasattr(torch.autograd.graph, "_engine_run_backward")
 _lock = threading.RLock()
 _exchanges = Exchanges()  # of the last time: a recording puts them in at every step
 _traces = 0
@@ -52,8 +55,11 @@ _blocks: dict[tuple[int, int], Any] = {}
 
 
 def recorders_here() -> list[Recorder] | None:
-    """The recorders of this thread; None if nothing is traced here."""
-    return _active.get(threading.get_ident()) or None
+    """The recorders of this thread, which have understood all that they heard; None if nothing is traced here."""
+    recorders = _active.get(threading.get_ident()) or None
+    for recorder in recorders or ():
+        recorder.catch_up()
+    return recorders
 
 
 def activate(recorder: Recorder) -> None:
@@ -199,6 +205,8 @@ def _all_exchanges() -> Exchanges:
     exchanges.add(torch.nn.Module, "_call_impl", _observed_call)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
+    for module in (torch.autograd, torch.autograd.graph) if HEARS_PASSES else ():
+        exchanges.add(module, "_engine_run_backward", _observed_pass)
     exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
     _observe_transforms(exchanges)
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
@@ -368,10 +376,29 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(cls, *args, **kwargs)
         finally:
             for recorder, call in zip(recorders, entered, strict=True):
+                recorder.catch_up()
                 recorder.calls.leave(call)
                 recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
 
     return apply
+
+
+# ---- backward passes ----------------------------------------------------------------------------
+
+
+def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+        # Of all threads: a pass may be started in another one than the model was called in.
+        told = [r.passes for recorders in list(_active.values()) for r in recorders if r.passes is not None]
+        for passes in told:
+            passes.engine_starts()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            for passes in told:
+                passes.engine_stopped()
+
+    return _engine_run_backward
 
 
 # ---- optimizers ---------------------------------------------------------------------------------
@@ -431,6 +458,8 @@ def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[...
         recorders = recorders_here()
         if recorders is None:
             return original(*args)
+        for recorder in recorders:  # tensors inside of a transform are none when it has ended
+            recorder.postpones = False
         return hear_transform(recorders[-1], name, original, args)
 
     return step

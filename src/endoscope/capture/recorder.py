@@ -56,6 +56,9 @@ class Recorder(TorchFunctionMode):
     editor: Any = None  # applies edits, if any were asked for
     before_writes: Any = None  # told what is about to be overwritten
     storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
+    passes: Any = None  # told when a backward pass begins and ends
+    understand: Any = None  # notes a call that was made, where tensors are not held; made by the ear
+    postpones = False  # writes down what it hears, to be understood later: see `recording/postponed.py`
 
     def __init__(self, *, full: bool = True, keeper: Any = None, gradients: Any = None) -> None:
         super().__init__()
@@ -93,6 +96,9 @@ class Recorder(TorchFunctionMode):
 
     def begin_hearing(self) -> None:
         self.__torch_function__ = MethodType(make_ear(self), self)  # type: ignore[method-assign]
+
+    def catch_up(self) -> None:
+        """Understand what was heard so far; most recorders do so at once."""
 
     def take_fingerprints(self) -> None:
         """Parameters, buffers and inputs belong to others, who may write into them below the version counter."""

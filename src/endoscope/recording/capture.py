@@ -29,11 +29,11 @@ from endoscope.recording.structure import Item, Structure, Structures, build_gra
 from endoscope.recording.watch import Watch, names
 from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
-from endoscope.stats import copy_tensors
 
 _BUFFER = -(2**31)  # buffers are read from the model itself
 SECS_PER_OPERATION = 8e-6
 SECS_PER_CALL = 20e-6
+SECS_PER_NOTE = 4e-6
 
 
 class Parameters:
@@ -52,6 +52,12 @@ class Parameters:
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         self._versions = [version_of(p) for _, p in self.named]
 
+    def renew(self) -> None:
+        """For another step."""
+        self.before = {}
+        self._memory = {}
+        self._versions = [version_of(p) for _, p in self.named]
+
     def copy_those(self, parameters: list[Any]) -> None:
         fresh, positions = parameters, self._rooms.positions
         if self.before or not self._rooms.are_for(self._positions, parameters):
@@ -64,7 +70,7 @@ class Parameters:
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
         targets = self._rooms.targets
-        gone = copy_tensors(fresh, targets)
+        gone = self._rooms.copy()
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
         else:
@@ -109,21 +115,26 @@ class Capture:
         selection: Selection,
         rooms: Rooms,
         failed: Any,
+        postpones: bool = False,
     ) -> None:
         inventory.refresh()
+        self._inventory = inventory
+        self._storages = inventory.sources.storages_now()
         self.watches = watches
         self.thread = threading.get_ident()
         self.gradients = LossGradients(failed=failed)
         self.selection = selection
-        self.recorder = StepRecorder(
+        self.heard = StepRecorder(
             names(watches), inventory.calls, inventory.sources, inventory.known_calls, self.gradients,
-            selection.may_match_type, failed,
+            selection.may_match_type, failed, postpones and inventory.was_heard,
         )  # fmt: skip
-        self.batches = Batches(watches, self.recorder)
+        self._names = inventory.calls  # what it goes by
+        self.batches = Batches(watches, self.heard)
         self.meter: Meter | None = None
-        self.listener = Listener(self.recorder)
+        self.listener = Listener(self.heard)
         self.parameters = Parameters(inventory, rooms)
-        self.recorder.about_to_write = self.parameters.before_write
+        self.heard.about_to_write = self.parameters.before_write
+        self.gradients.watch_parameters([(-1 - i, p) for i, (_, p) in enumerate(self.parameters.named)])
         self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
         self.links: list[tuple[Any, Any]] = []
         self.tags: dict[str, None] = {}
@@ -131,14 +142,19 @@ class Capture:
         self.seconds = 0.0  # measured time of ours on the training thread
         self.wants_spectra = False  # singular values are wanted of this step
 
+    @property
+    def recorder(self) -> StepRecorder:
+        """With all that it has heard so far; `heard` may not have looked at it yet."""
+        self.heard.catch_up()
+        return self.heard
+
     def begin(self) -> None:
-        self.gradients.watch_parameters([(-1 - i, p) for i, (_, p) in enumerate(self.parameters.named)])
-        self.recorder.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
+        self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
     def measure_early(self, raw: RawCollector, known: Portions) -> None:
         """The step will be recorded and its samples are chosen: values need not be held until it ends."""
-        self.meter = self.recorder.holder.meter = Meter(self.recorder, self.batches, raw, known)
+        self.meter = self.heard.holder.meter = Meter(self.heard, self.batches, raw, known)
 
     def end(self) -> None:
         self.listener.close()
@@ -147,17 +163,50 @@ class Capture:
         if self.meter is not None:
             self.meter.end()
 
-    def let_go(self) -> None:
-        """Drop every reference to the user's tensors."""
+    def wipe(self) -> None:
+        """Drop all that was noted of the user's tensors."""
         self.listener.close()  # once more, should the end have failed
         self.gradients.let_go()
-        self.recorder.holder.meter = None
+        self.heard.notes.clear()
+        self.heard.random_state = None
+        self.parameters.before = {}
+
+    def let_go(self) -> None:
+        """Drop every reference to the user's tensors."""
+        self.wipe()
+        if self.heard.calls.entries:
+            self._inventory.was_heard = True
+        self.heard.holder.meter = None
         if self.meter is not None:
             self.meter.last = []
-        self.recorder.kept.clear()
-        self.recorder.random_state = None
-        self.recorder.close()
-        del self.recorder.holder.recorder  # or they would keep each other alive until the garbage collector comes
+        self.heard.kept.clear()
+        self.heard.close()
+        del self.heard.holder.recorder  # or they would keep each other alive until the garbage collector comes
+
+    # ---- for another step ------------------------------------------------------------------------
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether all that it has are notes: without them it is as good as new."""
+        heard = self.heard
+        touched = heard.notes.were_read or heard.calls.entries or heard.holder.entries or heard.notices
+        touched = touched or self.tags or self.links or len(heard.nodes) != heard.known_before
+        return heard.postpones and not touched
+
+    def renew(self, selection: Selection) -> bool:
+        """Whether a blank one can be used for a step that begins now."""
+        inventory = self._inventory
+        inventory.refresh()
+        if selection is not self.selection or inventory.calls is not self._names:
+            return False
+        if inventory.sources.storages_now() is not self._storages:  # a parameter was moved
+            return False
+        self.gradients.renew()
+        self.parameters.renew()
+        self.heard.begin_again()
+        self.thread = threading.get_ident()
+        self.root_call, self.seconds, self.wants_spectra = -1, 0.0, False
+        return True
 
     # ---- model calls -----------------------------------------------------------------------------
 
@@ -168,15 +217,15 @@ class Capture:
     def leave_model(self, model: torch.nn.Module, out: Any) -> bool:
         """Whether this was the call in which the step began."""
         call = self.root_call
-        if call >= 0 and self.recorder.calls.entries[call].module is model:
+        if call >= 0 and self.heard.calls.entries[call].module is model:
             self.root_call = -1
-            self.recorder.end_module(call, out)
-            self.recorder.leave(call)
+            self.heard.end_root(call, out)
             return True
         return False
 
     def was_dropped(self, forwards: int, most: int) -> bool:
         """No `optimizer.step()` came: gradients were cleared, or nothing is learned."""
+        self.gradients.drain()
         reached = next((-1 - slot for slot, _ in self.gradients.found if slot < 0), None)
         if reached is None:
             return forwards >= most
@@ -187,15 +236,23 @@ class Capture:
         """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
         moved = [p for group in optimizer.param_groups for p in group["params"]]
         self.parameters.copy_those(moved)
-        recorder, ids, share = self.recorder, set(map(id, moved)), self.parameters.share
+        heard, ids = self.heard, set(map(id, moved))
         with torch._C.DisableTorchFunction():
-            for slot in recorder.kept.keys() - recorder.holder.fresh:
-                tensor = recorder.kept[slot]
-                base = tensor._base
-                if id(tensor if base is None else base) in ids or (base is None and share(tensor)):
+            if any(self._lies_in(tensor, ids) for tensor in heard.notes.held()):
+                heard.catch_up()
+            for slot in heard.kept.keys() - heard.holder.fresh:
+                tensor = heard.kept[slot]
+                if self._lies_in(tensor, ids):
                     with torch.no_grad():
-                        recorder.kept[slot] = tensor.detach().clone()
-                    recorder.kept_versions.pop(slot, None)
+                        heard.kept[slot] = tensor.detach().clone()
+                    heard.kept_versions.pop(slot, None)
+
+    def _lies_in(self, tensor: Tensor, parameters: set[int]) -> bool:
+        """Whether a tensor is one of these parameters, or a part of one."""
+        base = tensor._base
+        if base is None:
+            return id(tensor) in parameters or self.parameters.share(tensor)
+        return id(base) in parameters
 
     def copy_all(self) -> None:
         """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""
@@ -210,8 +267,10 @@ class Capture:
 
     def cost(self) -> float:
         """Seconds spent on the training thread until the step ended; hearing is estimated, measuring it costs more."""
-        heard = len(self.recorder.nodes) * SECS_PER_OPERATION + len(self.recorder.calls.entries) * SECS_PER_CALL
-        return self.seconds + heard + (0.0 if self.meter is None else self.meter.seconds)
+        heard = self.heard
+        spent = len(heard.nodes) * SECS_PER_OPERATION + len(heard.calls.entries) * SECS_PER_CALL
+        spent += len(heard.notes.taken) * SECS_PER_NOTE
+        return self.seconds + spent + (0.0 if self.meter is None else self.meter.seconds)
 
     def shape(self, slot: int) -> tuple[int, ...] | None:
         """Of a value, also if it is not held any more."""

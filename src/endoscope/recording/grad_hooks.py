@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
@@ -41,21 +40,18 @@ class GradHooks:
         hooks[number] = call
         self.places.append((hooks, number))
 
-    def on_parameters(self, parameters: Iterable[tuple[int, Tensor]], before: Any, after: Any) -> None:
-        """Call `before(slot, parameter, gradient)` with what comes, `after(slot, parameter)` when it is there."""
-        places = self.places
-        for slot, parameter in parameters:
-            if parameter.requires_grad:
-                hooks, later = parameter._backward_hooks, parameter._post_accumulate_grad_hooks
-                comes, is_there = partial(before, slot, parameter), partial(after, slot)
-                if hooks is None or later is None or parameter.__class__ not in _ORDINARY:  # the first time
-                    self.on_gradient(parameter, comes)
-                    self.after_accumulation(parameter, is_there)
-                else:
-                    number = next(numbers)
-                    hooks[number], later[number] = comes, is_there
-                    places.append((hooks, number))
-                    places.append((later, number))
+    def first_on_gradient(self, tensor: Tensor, grad_fn: Any, call: Callable[..., None]) -> None:
+        """The same for an ordinary tensor that `grad_fn` made, before the hooks of everybody else."""
+        hooks: Any = tensor._backward_hooks
+        number = next(numbers)
+        if hooks is None:
+            hooks = tensor._backward_hooks = OrderedDict()
+            grad_fn._register_hook_dict(tensor)
+            hooks[number] = call
+        else:
+            hooks[number] = call
+            hooks.move_to_end(number, last=False)
+        self.places.append((hooks, number))
 
     def after_accumulation(self, parameter: Tensor, call: Callable[..., None]) -> None:
         """Call with the parameter when its `.grad` is there."""

@@ -2,8 +2,10 @@
 
     Listener.open ─► patches.activate ─► StepRecorder on torch's stack of modes
          a module returns   ─► Holder.module_ended ─► hold the tensor, watch its gradient
-         loss.backward()    ─► StepRecorder.heard_backward ─► gradients of this loss
+         loss.backward()    ─► StepRecorder.hear_slowly ─► gradients of this loss
     Listener.close ─► the recorder leaves the stack, wherever it stands in it
+
+As long as the step may be decided against, all of this is only noted (`postponed.py`), until `catch_up`.
 
 A failure of ours must not reach the training loop: `_shielded` finds out whose error it is and, if it is ours, hands
 the operation's own result on and stops hearing.
@@ -29,11 +31,12 @@ from endoscope.capture.compiled_calls import put_back_compiled, take_off_compile
 from endoscope.capture.ear import make_ear
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import ATOMS, named_leaves
-from endoscope.capture.patches import activate, deactivate
+from endoscope.capture.patches import HEARS_PASSES, activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
 from endoscope.recording.holding import Holder, role_of
 from endoscope.recording.known_calls import SETTINGS, Known, learned, own_code
+from endoscope.recording.postponed import IN_SEQUENCE, Notes
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -46,7 +49,6 @@ _unheard = torch._C.DisableTorchFunction
 _weak = weakref.ref
 _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 _TORCHS_CALL = own_code(torch.nn.Module._call_impl, torch.nn.modules.module)  # asks for hooks, then calls `forward`
-_IN_SEQUENCE = own_code(torch.nn.Sequential.forward, torch.nn.modules.container)
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
 #: Functions that were heard in any step; what is known about them is never forgotten (`functions.KNOWN`) anyway.
 _SIMPLE: dict[Any, FunctionFacts] = {}
@@ -66,11 +68,16 @@ class StepRecorder(Recorder):
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
+        postpones: bool = False,
     ) -> None:
         holder = Holder(gradients, functions)
+        self.notes = Notes(self)
+        self.postpones = postpones and holder.idle and HEARS_PASSES
         super().__init__(full=False, keeper=holder)
         holder.recorder = self
         self.holder = holder
+        self.passes = gradients
+        gradients.before_pass = self.notes.before_pass
         self.failed = failed
         self.about_to_write: Callable[[list[Tensor]], None] = lambda written: None
         self.deaf = False
@@ -89,7 +96,24 @@ class StepRecorder(Recorder):
     def begin_hearing(self) -> None:
         """What functions are is the same in every step."""
         self.simple, self.passing, self.slow = _SIMPLE, _PASSING, _SLOW
-        self.__torch_function__ = MethodType(self._shielded(make_ear(self)), self)  # type: ignore[method-assign]
+        hear = self._shielded(make_ear(self))
+        if self.postpones:
+            hear = self.notes.make_ear(hear)
+        self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
+
+    def begin_again(self) -> None:
+        """For another step, if there were only notes of the one before."""
+        self._losses.clear()
+        self.inside_target = self.ignores_evaluation = self.resting = False
+
+    def catch_up(self) -> None:
+        if self.notes.taken:
+            try:
+                with _unheard(), torch.enable_grad():
+                    self.notes.read()
+            except Exception as error:
+                self.give_up("what was noted of a step", error)
+        self.holder.gradients.drain()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """After the step has ended: should we still be on somebody's stack, we are not noticed there."""
@@ -143,7 +167,10 @@ class StepRecorder(Recorder):
         if known is None or known() is not loss:
             name = gradients.current or gradients.default
             with contextlib.suppress(Exception), _unheard():
-                self.holder.hold(name, "", "loss", loss)
+                if self.postpones and loss.__class__ is Tensor:
+                    self.notes.hold(name, "loss", loss)
+                else:
+                    self.holder.hold(name, "", "loss", loss)
                 self.name_loss(loss, name)
         return gradients.current or name
 
@@ -154,6 +181,10 @@ class StepRecorder(Recorder):
 
     def call_module(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         """Inside of a model, where tensors are handed from module to module, there is less to ask."""
+        if self.postpones and not self.resting:
+            if self.inside_target or not self.ignores_evaluation or not is_evaluation(module):
+                return self.notes.call(original, module, args, kwargs)
+        self.catch_up()
         try:
             call, known = self._begin_plain(module, args, kwargs)
         except Exception as error:
@@ -207,7 +238,7 @@ class StepRecorder(Recorder):
         """
         # Behind this, `_begin_plain`, `call_module`, two functions of `patches.py` and that of `nn.Module.__call__`.
         frame = sys._getframe(6)
-        if frame.f_code is _IN_SEQUENCE and around >= 0:
+        if frame.f_code is IN_SEQUENCE and around >= 0:
             entry, outer = self.calls.entries[around], frame.f_back
             if entry.module.__class__ is torch.nn.Sequential and outer is not None and outer.f_code is _TORCHS_CALL:
                 return entry.position
@@ -219,14 +250,8 @@ class StepRecorder(Recorder):
             out = original(known.module, given)
             if self.keeper is not None:  # the step may have ended inside of this call
                 try:
-                    slot, identity, readers, grad_fn = len(self.objects), id(out), self.aliasing.readers, out.grad_fn
-                    node = known.node(call, self.calls.entries[call], slot, out, grad_fn)
-                    self.ids[identity] = slot
-                    if readers:
-                        readers.pop(identity, None)
-                    self.slot_node.append(len(self.nodes))
-                    self.objects.append(_weak(out))
-                    self.nodes.append(node)
+                    grad_fn, entry = out.grad_fn, self.calls.entries[call]
+                    slot = self._write_known(known, call, entry.entered[0], entry.position, out, grad_fn)
                     if out.__class__ is Tensor and not _is_transformed(out):
                         self.holder.hold_result(slot, out, grad_fn, call)
                     else:
@@ -234,6 +259,50 @@ class StepRecorder(Recorder):
                 except Exception as error:
                     self.give_up("the result of a module", error)
         return out
+
+    def _write_known(self, known: Known, call: int, read: Any, position: Any, out: Tensor, grad_fn: Any) -> int:
+        """The operation that a call consists of; returns the slot of its result."""
+        slot, identity, readers = len(self.objects), id(out), self.aliasing.readers
+        self.nodes.append(known.node(call, read, position, slot, out, grad_fn))
+        self.ids[identity] = slot
+        if readers:
+            readers.pop(identity, None)
+        self.slot_node.append(len(self.nodes) - 1)
+        self.objects.append(_weak(out))
+        return slot
+
+    # ---- what was noted --------------------------------------------------------------------------
+
+    def known_was_called(self, known: Known, given: Tensor, out: Any, version: int, position: tuple[Any, int]) -> None:
+        """A module that consists of one operation was called and has returned."""
+        entered = [self.ids[id(given)]] if self.knows(given) else []
+        calls = self.calls
+        call = calls.begin(known.module, len(self.nodes), entered, False, position)
+        read = entered[0] if entered else self.read(given)
+        slot = self._write_known(known, call, read, position, out, out.grad_fn)
+        if out.__class__ is Tensor:
+            self.holder.fresh.add(slot)
+        self.holder.module_ended(call, out, version)
+        calls.current = calls.entries[call].parent
+
+    def module_began(self, module: torch.nn.Module, args: Any, position: tuple[Any, int]) -> None:
+        slots = self._slots_of_plain(args) if self.inside_target and id(module) in self.calls.addresses else None
+        if slots is None:
+            call = self.begin_module(module, args, {})
+            self.calls.entries[call].position = position
+        else:
+            self.calls.begin(module, len(self.nodes), slots, False, position)
+
+    def end_current(self, root: bool, out: Any = None, version: int | None = None) -> None:
+        """The call of a module that was noted is over; without a result if it raised."""
+        self.catch_up()
+        call = self.calls.current
+        if self.deaf or call < 0:
+            self.inside_target = self.inside_target and not root
+        else:
+            if out is not None:
+                self.end_module(call, out, version)
+            self.leave(call)
 
     def _slots_of_plain(self, args: Any) -> list[int] | None:
         """Those of the tensors that are handed to a module; None if they would have to be searched for."""
@@ -247,12 +316,12 @@ class StepRecorder(Recorder):
                 return None
         return slots
 
-    def _returned(self, call: int, out: Any) -> None:
+    def _returned(self, call: int, out: Any, version: int | None = None) -> None:
         """What a module returned is held."""
         if self.keeper is not None and not self.deaf:  # the step may have ended inside of this call
             try:
                 with _unheard():  # or we would hear ourselves looking at the result
-                    self.holder.module_ended(call, out)
+                    self.holder.module_ended(call, out, version)
                 self._learn(self.calls.entries[call], out)
             except Exception as error:
                 self.give_up("the result of a module", error)
@@ -266,6 +335,7 @@ class StepRecorder(Recorder):
                 self.known_calls[id(module)] = known
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
+        self.catch_up()
         if self.deaf or self.resting:
             return _UNHEARD
         try:
@@ -304,10 +374,11 @@ class StepRecorder(Recorder):
                     if isinstance(leaf, Tensor) and not isinstance(leaf, torch.nn.Parameter):
                         self.holder.hold("", role_of(path), "input", leaf, call)
 
-    def end_module(self, call: int, out: Any) -> None:
+    def end_module(self, call: int, out: Any, version: int | None = None) -> None:
+        self.catch_up()
         if call < 0:
             return
-        self._returned(call, out)
+        self._returned(call, out, version)
         if self.calls.entries[call].root and not self.deaf:
             try:
                 with _unheard():
@@ -320,7 +391,16 @@ class StepRecorder(Recorder):
             except Exception as error:
                 self.give_up("the result of a model", error)
 
+    def end_root(self, call: int, out: Any) -> None:
+        """The call of a model is over in which the step began."""
+        if self.postpones and out.__class__ is Tensor:
+            self.notes.end(out, root=True)
+        else:
+            self.end_module(call, out)
+            self.leave(call)
+
     def leave(self, call: int) -> None:
+        self.catch_up()
         if call == _RESTING:
             self.resting = False
         elif call >= 0 and not self.deaf:
@@ -331,6 +411,8 @@ class StepRecorder(Recorder):
 
     def give_up(self, where: str, error: BaseException) -> None:
         self.deaf = True
+        self.postpones = False
+        self.notes.clear()
         self.failed(where, error)
 
     def _shielded(self, hear: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,17 +76,25 @@ class Holder:
             self.gradients.watch(slot, tensor)
         return self.types[type_]
 
-    def module_ended(self, call: int, out: Any) -> None:
+    def module_ended(self, call: int, out: Any, version: int | None = None) -> None:
         if out.__class__ is Tensor:
-            self.hold("", "", "computed", out, call)
+            self.hold("", "", "computed", out, call, version=version)
             return
         for path, leaf in named_leaves(out):
             if isinstance(leaf, Tensor):
                 self.hold("", role_of(path), "computed", leaf, call)
 
     def hold(
-        self, node: str, role: str, kind: str, tensor: Tensor, call: int = -1, batch_dim: int | None = None
+        self,
+        node: str,
+        role: str,
+        kind: str,
+        tensor: Tensor,
+        call: int = -1,
+        batch_dim: int | None = None,
+        version: int | None = None,
     ) -> int:
+        """`version` is that of the moment, where it has been noted before."""
         recorder = self.recorder
         if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
             self.refused.append(Held(node, role, kind, -1, call))
@@ -99,7 +107,7 @@ class Holder:
             slot = read
             if slot not in recorder.kept:
                 recorder.kept[slot] = tensor
-                recorder.kept_versions[slot] = version_of(tensor)
+                recorder.kept_versions[slot] = version_of(tensor) if version is None else version
                 if self.meter is None or not self.meter.has(slot):
                     self.gradients.watch(slot, tensor)
         else:

@@ -41,6 +41,7 @@ class Inventory:
         self.positions: dict[int, int] = {}  # id of a parameter -> its position
         self.buffers: list[tuple[str, Tensor]] = []
         self.known_calls: dict[int, Known] = {}  # by the id of the module
+        self.was_heard = False  # so that it is known what there is to know about calls
 
     def clear(self) -> None:
         """Let go of the models."""
@@ -75,6 +76,7 @@ class Inventory:
         return names == self._names and all(map(is_, seen, self._seen)) and types == self._types
 
     def _take(self) -> None:
+        self.was_heard = False
         self.calls = Calls()
         self.known_calls = {}
         parameters: dict[int, tuple[str, Tensor]] = {}

@@ -97,12 +97,12 @@ class Known(NamedTuple):
                 return False
         return self.get_settings is None or self.get_settings(module) == self.settings
 
-    def node(self, call: int, entry: Call, slot: int, out: Tensor, grad_fn: Any) -> Any:
+    def node(self, call: int, read: Any, position: tuple[Any, int], slot: int, out: Tensor, grad_fn: Any) -> Any:
         """What the ear writes: fields of `records.Node`. Nobody asks how long the operations of a step took."""
-        code, instruction = entry.position
+        code, instruction = position
         reads = self.reads.copy()
         for place in self.inputs:
-            reads[place] = entry.entered[0]
+            reads[place] = read
         return (
             self.facts, self.func, self.args, self.kwargs, reads, slot, 1, 0, 0, 0, code, instruction, call, None, True,
             out.shape, out.dtype, out.device if self.moves else None, grad_fn.__class__,

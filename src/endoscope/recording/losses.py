@@ -15,12 +15,19 @@ gradient over as the new `.grad` unless somebody else holds it, in which case it
 
 `torch.autograd.grad` hands its results to the user and to nobody else. They are the gradients of a loss only inside of
 a block that names it.
+
+Parameters get their hooks when the first backward pass begins (`engine_starts`), not before: many a step is decided
+against when its loss is known. A parameter that has no `.grad` then needs only the hook that sees it arrive there, and
+what that means is thought about later (`drain`). If a pass is not announced, the first gradient of a value tells of it.
+
+Values of a step whose recorder postpones everything have no slots yet. What comes for them is put into *cells*, lists
+that autograd itself appends to, and gets its place with the slot (`watch`).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,8 +35,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.patches import HEARS_PASSES
 from endoscope.capture.regions import storage_key, version_of
-from endoscope.recording.grad_hooks import GradHooks, numbers
+from endoscope.recording.grad_hooks import GradHooks
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
@@ -60,6 +68,18 @@ class LossGradients:
         self._handed_over = False  # `torch.autograd.grad` is running
         self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
         self._hooks = GradHooks()
+        self._parameters: list[tuple[int, Tensor]] = []  # by slot; those that learn have hooks once a pass has begun
+        self._arrivals: list[tuple[int, Tensor | None, int]] = []  # slot, the `.grad` that was found there, its version
+        self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
+        self._seen_before: set[int] = set()  # those with a hook that sees it come, too
+        self._depth = 0  # of backward passes that run inside of each other
+        self.before_pass: Callable[[], None] | None = None  # told when one begins
+        self._cells: dict[int, tuple[Tensor, list[Tensor]]] = {}  # id of a tensor -> what came for it
+        self._cells_name: str | None = None  # the loss of the pass that fills them; None if nobody is to have it
+        self._cell_slots: dict[int, int] = {}  # id of a tensor that has its slot by now
+        self._put_aside: dict[int, list[tuple[str, list[Tensor]]]] = {}  # id of one that has none -> loss, gradients
+        self._may_be_filled = False  # a pass has begun since they were emptied
+        self._stopped = False
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
     @contextlib.contextmanager
@@ -85,6 +105,7 @@ class LossGradients:
         Its gradients are complete when they arrive, unless another pass may come that adds to them; and they are needed
         no longer, unless those of another loss are to be compared with them. Then they can be measured at once.
         """
+        self.drain()
         before, self._running = self._running, name
         if meter is not None and not keeps_graph and not self.losses.keys() - {name}:
             self._meter = meter
@@ -97,10 +118,63 @@ class LossGradients:
     def name(self) -> str:
         return self._running or self.current or self.default
 
+    # ---- backward passes -------------------------------------------------------------------------
+
+    def engine_starts(self) -> None:
+        """A backward pass begins, perhaps inside of another one."""
+        self._depth += 1
+        self._prepare()
+
+    def engine_stopped(self) -> None:
+        self._depth -= 1
+        if self._depth:  # what comes from now on belongs to the pass around it
+            self.drain()
+            self._cells_name = self._name_in_cells()
+
+    def _prepare(self) -> None:
+        if self._broken or self._stopped:
+            return
+        try:
+            with torch._C.DisableTorchFunction():
+                self.drain()
+                self._cells_name, self._may_be_filled = self._name_in_cells(), True
+                if self.before_pass is not None:
+                    self.before_pass()
+                self._hook_parameters()
+        except Exception as error:
+            self._break(error)
+
+    def _name_in_cells(self) -> str | None:
+        return None if self._handed_over and self.current is None else self.name
+
+    def _hook_parameters(self) -> None:
+        """One that has no `.grad` is looked at when it has got one; of others the gradient must be seen coming."""
+        alone = self._depth <= 1 and not self.hold_all and not self._handed_over
+        for slot, parameter in self._parameters:
+            if parameter.requires_grad:
+                if slot not in self._seen_after:
+                    self._seen_after.add(slot)
+                    self._hooks.after_accumulation(parameter, partial(self._is_there, slot))
+                if slot not in self._seen_before:
+                    if alone and parameter.grad is None:
+                        self._expected[slot] = None
+                    else:
+                        self._seen_before.add(slot)
+                        self._hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
+
+    def hook_all_parameters(self) -> None:
+        """Nobody will tell when a pass begins."""
+        before, self.hold_all = self.hold_all, True
+        self._hook_parameters()
+        self.hold_all = before
+
     # ---- hooks -----------------------------------------------------------------------------------
 
     def watch(self, slot: int, tensor: Tensor) -> None:
-        if not tensor.requires_grad or not torch.is_grad_enabled():
+        if id(tensor) in self._cells and id(tensor) not in self._cell_slots:
+            self._give_slot(slot, id(tensor))
+            return
+        if self._stopped or not tensor.requires_grad or not torch.is_grad_enabled():
             return
         with torch._C.DisableTorchFunction():
             try:
@@ -111,26 +185,69 @@ class LossGradients:
     def watch_result(self, slot: int, tensor: Tensor, grad_fn: Any) -> None:
         """The same for an ordinary tensor that `grad_fn` has just made, while no function is heard."""
         if _grad_on():
-            hooks: Any = tensor._backward_hooks
-            if hooks is None:
-                hooks = tensor._backward_hooks = OrderedDict()
-                grad_fn._register_hook_dict(tensor)
-            number = next(numbers)
-            hooks[number] = partial(self._came, slot)
-            self._hooks.places.append((hooks, number))
+            self._hooks.first_on_gradient(tensor, grad_fn, partial(self._came, slot))
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
-        self.watch_parameters([(slot, parameter)])
+        """At once, also if nobody tells when a pass begins."""
+        self._parameters.append((slot, parameter))
+        self.hook_all_parameters()
 
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
-        self._hooks.on_parameters(parameters, self._comes, self._is_there)
+        self._parameters += parameters
+        if not HEARS_PASSES:
+            self.hook_all_parameters()
+
+    # ---- values that have no slot yet ------------------------------------------------------------
+
+    def gather(self, tensor: Tensor, grad_fn: Any) -> None:
+        """Take the gradients of an ordinary tensor that `grad_fn` made; whose they are is said later."""
+        if id(tensor) not in self._cells:
+            cell: list[Tensor] = []
+            self._cells[id(tensor)] = (tensor, cell)
+            self._hooks.first_on_gradient(tensor, grad_fn, cell.append)
+
+    def tell_of_pass(self, tensor: Tensor) -> None:
+        """The gradient of this one tells of passes that nobody announces."""
+        self._hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
+
+    def _felt(self, reference: Any, gradient: Tensor) -> None:
+        if not self._depth:
+            self._prepare()
+            _, cell = self._cells.get(id(reference()), (None, []))
+            cell.append(gradient)  # its own hook has come too late
+
+    def drain(self) -> None:
+        """What lies in the cells came in the pass that began last, and so did the arrivals."""
+        if not self._may_be_filled:
+            return
+        name, self._may_be_filled = self._cells_name, self._depth > 0
+        arrivals = self._arrivals.copy()
+        self._arrivals.clear()
+        for slot, gradient, version in arrivals:
+            self._has_arrived(slot, gradient, version, name or self.name)
+        for identity, (_, cell) in self._cells.items():
+            if cell:
+                came = cell.copy()
+                cell.clear()
+                if name is not None:
+                    self.losses[name] = None
+                    self._put_aside.setdefault(identity, []).append((name, came))
+                    if identity in self._cell_slots:
+                        self._give_slot(self._cell_slots[identity], identity)
+
+    def _give_slot(self, slot: int, identity: int) -> None:
+        self._cell_slots[identity] = slot
+        for name, came in self._put_aside.pop(identity, ()):
+            self.found.setdefault((slot, name), []).extend(came)
 
     # What autograd calls: whatever is usual in one function each, the rest below. A failure of ours must not end the
     # backward pass.
 
     def _came(self, slot: int, gradient: Tensor) -> None:
         """The gradient of a value."""
+        if not self._depth:
+            self._prepare()
         try:
             meter, place = self._meter, (slot, self._running or self.current or self.default)
             if self._broken:
@@ -157,24 +274,29 @@ class LossGradients:
     def _is_there(self, slot: int, parameter: Tensor) -> None:
         """A gradient was added to `.grad`."""
         try:
-            gradient, place = parameter.grad, (slot, self._running or self.current or self.default)
-            if (
-                gradient is not None
-                and self._expected.get(slot, gradient) is None
-                and slot not in self._borrowed
-                and place not in self.found
-                and not self._handed_over
-                and not self._broken
-            ):
-                del self._expected[slot]
-                self.losses[place[1]] = None
-                self.found[place] = [gradient]
-                version = self._versions[slot] = version_of(gradient)
-                self._borrowed[slot] = (place, version)
-            elif not self._broken:
-                self._arrived(slot, parameter)
+            if slot in self._seen_before:
+                if not self._broken:
+                    self._arrived(slot, parameter)
+            else:
+                gradient = parameter.grad
+                self._arrivals.append((slot, gradient, -1 if gradient is None else gradient._version))
         except Exception as error:
             self._break(error)
+
+    def _has_arrived(self, slot: int, gradient: Tensor | None, version: int, name: str) -> None:
+        """The gradient of a parameter that had none before."""
+        self._expected.pop(slot, None)
+        if gradient is None:  # a hook of somebody else has used it up
+            self.lost.append(slot)
+            return
+        if slot in self._borrowed or (slot, name) in self.found:
+            self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
+            self._borrow(slot, gradient, name)
+        else:
+            self.losses[name] = None
+            self.found[slot, name] = [gradient]
+            self._borrowed[slot] = ((slot, name), version)
+        self._versions[slot] = version
 
     def _break(self, error: Exception) -> None:
         """Sums that may lack a part are not kept."""
@@ -217,10 +339,13 @@ class LossGradients:
         if parameter.grad is not None:
             self._versions[slot] = version_of(parameter.grad)
 
-    def _borrow(self, slot: int, gradient: Tensor) -> None:
+    def _borrow(self, slot: int, gradient: Tensor, name: str | None = None) -> None:
         """Hold what somebody else has, too."""
-        self._store(slot, gradient)
-        place = (slot, self.name)
+        place = (slot, name or self.name)
+        if name is None:
+            self._store(slot, gradient)
+        else:
+            self.found.setdefault(place, []).append(gradient)
         if len(self.found[place]) == 1:
             self._borrowed[slot] = (place, version_of(gradient))
         else:
@@ -243,6 +368,7 @@ class LossGradients:
 
     def before_write(self, written: Iterable[Tensor]) -> None:
         """Somebody is about to overwrite these tensors."""
+        self.drain()
         if self._borrowed:
             keys = {storage_key(tensor) for tensor in written}
             for slot, (place, _) in list(self._borrowed.items()):
@@ -251,6 +377,7 @@ class LossGradients:
 
     def check(self) -> bool:
         """Whether what is borrowed is still what it was; what is not is dropped."""
+        self.drain()
         before = len(self.lost)
         for slot, (place, version) in list(self._borrowed.items()):
             if version_of(self.found[place][0]) != version:
@@ -282,6 +409,7 @@ class LossGradients:
 
     def stop(self) -> None:
         """Take the hooks off."""
+        self._stopped = True
         self._hooks.take_off()
 
     def let_go(self) -> None:
@@ -292,3 +420,12 @@ class LossGradients:
         self._borrowed.clear()
         self._expected.clear()
         self.found.clear()
+        self._arrivals.clear()
+        self._cells.clear()
+        self._put_aside.clear()
+
+    def renew(self) -> None:
+        """As if nothing had ever been watched but the parameters, whose hooks are off."""
+        parameters, before_pass = self._parameters, self.before_pass
+        self.__init__(self.default, self._failed)  # type: ignore[misc]
+        self._parameters, self.before_pass = parameters, before_pass

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.stats import Copies
+
 _FACTS = attrgetter("shape", "dtype", "device", "requires_grad", "layout")
 _KIND = attrgetter("shape", "dtype", "device")
 
@@ -27,6 +29,7 @@ class Rooms:
         self._facts: list[Any] = []
         self.positions: list[int] = []  # of the parameters that were asked about last
         self.targets: list[Tensor] = []  # the memory for them
+        self._copies: Copies | None = None  # of them
 
     def clear(self) -> None:
         self.__init__()  # type: ignore[misc]
@@ -45,6 +48,13 @@ class Rooms:
         self._known, self._parameters, self.positions = known, parameters, positions
         self._facts = list(map(_FACTS, parameters))
         self.targets = [self._room(parameter) for parameter in parameters]
+        self._copies = None
+
+    def copy(self) -> list[int]:
+        """Copy the parameters that were asked about last; returns which of them have no memory now."""
+        if self._copies is None or not self._copies.fit(self._parameters):
+            self._copies = Copies(self._parameters, self.targets)
+        return self._copies.make()
 
     def _room(self, parameter: Tensor) -> Tensor:
         room = self._rooms.get(id(parameter))

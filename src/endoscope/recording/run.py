@@ -82,6 +82,7 @@ class Run:
         self._spectra: Spectra | None = None
         self._rooms = Rooms()
         self._heap = Heap()
+        self._blank: Capture | None = None  # of a step that was decided against: it can be used again
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
@@ -185,6 +186,9 @@ class Run:
             self.closed = True
         for watch in self._watches:
             watch.unhook()
+        if self._blank is not None:
+            self._blank.let_go()
+        self._blank = None
         self._watches.clear()
         self._inventory.clear()
         self._rooms.clear()
@@ -239,10 +243,15 @@ class Run:
             self._schedule.could_not_capture()
             return
         self._heap.keep()
-        capture = Capture(self._watches, self._inventory, self._selection, self._rooms, self.shield.failed)
+        spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
+        early = verdict.final and self._may_measure_early(step) and not spectra
+        capture, self._blank = None if early else self._blank, None
+        if capture is None or not capture.renew(self._selection):
+            parts = self._watches, self._inventory, self._selection, self._rooms
+            capture = Capture(*parts, self.shield.failed, postpones=not early)
         capture.gradients.hold_all = self._gradients_are_used_up
-        capture.wants_spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
-        if verdict.final and self._may_measure_early(step) and not capture.wants_spectra:
+        capture.wants_spectra = spectra
+        if early:
             samples = range(self._keep.samples)
             capture.measure_early(self._finisher.raw_collector(samples), self._finisher.portions)
         try:
@@ -314,7 +323,11 @@ class Run:
             self._hold_all |= bool(capture.meter.came_again)
             if not kept:
                 self._finisher.give_back(capture.meter.raw)
-        capture.let_go()
+        if capture.is_blank:
+            capture.wipe()
+            self._blank = capture
+        else:
+            capture.let_go()
         if self._spectra is not None:
             self._spectra.finished(kept)
 
@@ -333,7 +346,7 @@ class Run:
     def _decided_against(self, step: Step) -> None:
         """Let go of the values of a step at once, unless a pass of it is running."""
         capture = step.capture
-        if capture is None or capture.recorder.inside_target or _task() != -1:
+        if capture is None or capture.heard.inside_target or _task() != -1:
             return
         started, step.capture = time.perf_counter(), None
         self._schedule.could_not_capture()
@@ -384,7 +397,7 @@ class Run:
         step.forwards = 1
         self._begin(step)
         if step.capture is not None:
-            step.capture.recorder.ignores_evaluation = True
+            step.capture.heard.ignores_evaluation = True
             if self._in_update:  # an optimizer with a closure: its forward passes are inside its step
                 step.capture.copy_all()
             if not hasattr(module, "_orig_mod"):  # the model inside of a compiled one is yet to be called
@@ -469,7 +482,7 @@ class Run:
         self._next = step.number
         self._schedule.abandon()
         if capture is not None:
-            capture.recorder.deaf = True
+            capture.heard.deaf = True
             capture.end()
             capture.let_go()
 

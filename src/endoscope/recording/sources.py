@@ -49,11 +49,11 @@ class Sources(NamedTuple):
         recorder.slot_node.extend(range(len(self.nodes)))
         recorder.nodes.extend(self.nodes)
         recorder.sources.update(self.sources)
-        storages = self._storages()
+        storages = self.storages_now()
         if storages is not None:
             recorder.aliasing.put_off(storages)
 
-    def _storages(self) -> frozenset[int] | None:
+    def storages_now(self) -> frozenset[int] | None:
         """Where all of them are, looked up only if one was moved; None if there is one that has no place."""
         tensors = [reference() for reference in self.objects]
         try:

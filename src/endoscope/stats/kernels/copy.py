@@ -6,18 +6,21 @@ An ordinary store first reads the line that it is about to overwrite, and throws
 from __future__ import annotations
 
 from endoscope.stats.kernels import vectors as lanes
-from endoscope.stats.kernels.machine import AHEAD, fence, get_i64, kernel, prefetch
+from endoscope.stats.kernels.machine import AHEAD, fence, get_i64, get_u32, kernel, prefetch, set_u32
 
 STEP = 16  # numbers in a line of the cache
 
 
 @kernel("void(i8, i8, i8)")
 def _copy(source: int, target: int, numbers: int) -> None:
-    """Copy so many 32-bit numbers, a multiple of STEP; the target begins at a line of the cache."""
-    for i in range(0, numbers, STEP):
+    """Copy so many 32-bit numbers; the target begins at a line of the cache."""
+    whole = numbers - numbers % STEP
+    for i in range(0, whole, STEP):
         prefetch(source, 4 * i + AHEAD)
         for part in range(i, i + STEP, lanes.LANES):
             lanes.store_past_cache(target, part, lanes.load(source, part))
+    for i in range(whole, numbers):
+        set_u32(target, i, get_u32(source, i))
 
 
 @kernel("void(i8, i8)")
