@@ -122,7 +122,7 @@ class Capture:
         self._storages = inventory.sources.storages_now()
         self.watches = watches
         self.thread = threading.get_ident()
-        self.gradients = LossGradients(failed=failed)
+        self.gradients = LossGradients(failed=failed, reliable=inventory.reliable)
         self.selection = selection
         self.heard = StepRecorder(
             names(watches), inventory.calls, inventory.sources, inventory.known_calls, self.gradients,
@@ -159,7 +159,6 @@ class Capture:
     def end(self) -> None:
         self.listener.close()
         self.gradients.stop()
-        self.gradients.check()
         if self.meter is not None:
             self.meter.end()
 
@@ -189,9 +188,9 @@ class Capture:
     def is_blank(self) -> bool:
         """Whether all that it has are notes: without them it is as good as new."""
         heard = self.heard
-        touched = heard.notes.were_read or heard.calls.entries or heard.holder.entries or heard.notices
-        touched = touched or self.tags or self.links or len(heard.nodes) != heard.known_before
-        return heard.postpones and not touched
+        if not heard.postpones or heard.notes.were_read or len(heard.nodes) != heard.known_before:
+            return False
+        return not (heard.calls.entries or heard.holder.entries or heard.notices or self.tags or self.links)
 
     def renew(self, selection: Selection) -> bool:
         """Whether a blank one can be used for a step that begins now."""

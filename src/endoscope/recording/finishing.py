@@ -55,6 +55,7 @@ class Finisher:
     def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
         """Measure everything; `hand_over` then gives it to the writer."""
         capture.heard.catch_up()
+        capture.gradients.check()
         samples = self._samples(step, capture, decision)
         structure = self.structure(step, capture)
         raw = self.raw_collector(samples) if capture.meter is None else capture.meter.raw

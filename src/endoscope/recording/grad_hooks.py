@@ -40,19 +40,6 @@ class GradHooks:
         hooks[number] = call
         self.places.append((hooks, number))
 
-    def first_on_gradient(self, tensor: Tensor, grad_fn: Any, call: Callable[..., None]) -> None:
-        """The same for an ordinary tensor that `grad_fn` made, before the hooks of everybody else."""
-        hooks: Any = tensor._backward_hooks
-        number = next(numbers)
-        if hooks is None:
-            hooks = tensor._backward_hooks = OrderedDict()
-            grad_fn._register_hook_dict(tensor)
-            hooks[number] = call
-        else:
-            hooks[number] = call
-            hooks.move_to_end(number, last=False)
-        self.places.append((hooks, number))
-
     def after_accumulation(self, parameter: Tensor, call: Callable[..., None]) -> None:
         """Call with the parameter when its `.grad` is there."""
         if parameter.__class__ not in _ORDINARY:

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
+from endoscope.capture import boundary
 from endoscope.capture.boundary import add_outputs, bound_names
 from endoscope.capture.calls import Call, Calls
 from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
@@ -72,6 +73,7 @@ class StepRecorder(Recorder):
     ) -> None:
         holder = Holder(gradients, functions)
         self.notes = Notes(self)
+        self.known_calls = known_calls  # by the id of the module
         self.postpones = postpones and holder.idle and HEARS_PASSES
         super().__init__(full=False, keeper=holder)
         holder.recorder = self
@@ -87,7 +89,6 @@ class StepRecorder(Recorder):
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
         self.known_before = len(sources.nodes)
-        self.known_calls = known_calls  # by the id of the module
         sources.put_into(self)
         for name, module in models:
             self.roots[id(module)] = name
@@ -99,6 +100,7 @@ class StepRecorder(Recorder):
         hear = self._shielded(make_ear(self))
         if self.postpones:
             hear = self.notes.make_ear(hear)
+            self.call_module = self.notes.make_call()  # type: ignore[method-assign]
         self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
 
     def begin_again(self) -> None:
@@ -179,11 +181,14 @@ class StepRecorder(Recorder):
 
     # ---- never into training ---------------------------------------------------------------------
 
+    def may_note(self, module: torch.nn.Module) -> bool:
+        """Whether a call is for the notes: not where a forward pass is, or may be, none of the step."""
+        if not self.postpones or self.resting:
+            return False
+        return self.inside_target or not self.ignores_evaluation or not is_evaluation(module)
+
     def call_module(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         """Inside of a model, where tensors are handed from module to module, there is less to ask."""
-        if self.postpones and not self.resting:
-            if self.inside_target or not self.ignores_evaluation or not is_evaluation(module):
-                return self.notes.call(original, module, args, kwargs)
         self.catch_up()
         try:
             call, known = self._begin_plain(module, args, kwargs)
@@ -191,7 +196,7 @@ class StepRecorder(Recorder):
             self.give_up("a module call", error)
             call, known = _UNHEARD, None
         if call < 0:
-            return super().call_module(original, module, args, kwargs)
+            return boundary.call_module(self, original, module, args, kwargs)
         try:
             if known is not None:
                 return self._call_known(known, original, call, args[0])

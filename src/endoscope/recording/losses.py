@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ from torch import Tensor
 
 from endoscope.capture.patches import HEARS_PASSES
 from endoscope.capture.regions import storage_key, version_of
-from endoscope.recording.grad_hooks import GradHooks
+from endoscope.recording.grad_hooks import GradHooks, numbers
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
@@ -53,8 +54,15 @@ def _pass_on(where: str, error: BaseException) -> None:
 class LossGradients:
     """(slot or parameter, loss) -> what arrived there in this step. Parameters have negative slots."""
 
-    def __init__(self, default: str = "loss", failed: Callable[[str, BaseException], None] | None = None) -> None:
+    def __init__(
+        self,
+        default: str = "loss",
+        failed: Callable[[str, BaseException], None] | None = None,
+        reliable: set[int] | None = None,
+    ) -> None:
         self.default = default
+        #: Slots of parameters that have their gradient when a pass has ended; learned, and kept for other steps.
+        self._reliable = set() if reliable is None else reliable
         self._failed = failed or _pass_on
         self._broken = False
         self.current: str | None = None  # the block `step.gradients(name)` around us
@@ -70,6 +78,7 @@ class LossGradients:
         self._hooks = GradHooks()
         self._parameters: list[tuple[int, Tensor]] = []  # by slot; those that learn have hooks once a pass has begun
         self._arrivals: list[tuple[int, Tensor | None, int]] = []  # slot, the `.grad` that was found there, its version
+        self._unseen: list[tuple[int, Tensor]] = []  # parameters that are looked at when the pass has ended
         self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
         self._seen_before: set[int] = set()  # those with a hook that sees it come, too
         self._depth = 0  # of backward passes that run inside of each other
@@ -123,9 +132,11 @@ class LossGradients:
     def engine_starts(self) -> None:
         """A backward pass begins, perhaps inside of another one."""
         self._depth += 1
+        self._look_at_unseen()
         self._prepare()
 
     def engine_stopped(self) -> None:
+        self._look_at_unseen()
         self._depth -= 1
         if self._depth:  # what comes from now on belongs to the pass around it
             self.drain()
@@ -144,23 +155,51 @@ class LossGradients:
         except Exception as error:
             self._break(error)
 
+    def _look_at_unseen(self) -> None:
+        """Gradients that are in `.grad` now; and who can be relied on to have it there in the next passes."""
+        try:
+            with torch._C.DisableTorchFunction():
+                if self._arrivals:
+                    self._learn_from_arrivals()
+                unseen, self._unseen = self._unseen, []
+                for slot, parameter in unseen:
+                    gradient = parameter.grad
+                    if gradient is not None:
+                        self._arrivals.append((slot, gradient, gradient._version))
+                    else:
+                        self._reliable.discard(slot)  # not reached, or somebody has begun to use gradients up
+        except Exception as error:
+            self._break(error)
+
+    def _learn_from_arrivals(self) -> None:
+        parameters = dict(self._parameters)
+        for slot, gradient, version in self._arrivals:
+            if gradient is not None and parameters[slot].grad is gradient and gradient._version == version:
+                self._reliable.add(slot)
+
     def _name_in_cells(self) -> str | None:
         return None if self._handed_over and self.current is None else self.name
 
     def _hook_parameters(self) -> None:
-        """One that has no `.grad` is looked at when it has got one; of others the gradient must be seen coming."""
-        alone = self._depth <= 1 and not self.hold_all and not self._handed_over
+        """One that has no `.grad` is looked at when it has got one; of others the gradient must be seen coming.
+
+        Those that had their gradient when an earlier pass had ended are looked at then, and need no hook at all.
+        """
+        alone = self._depth == 1 and not self.hold_all and not self._handed_over
+        reliable, after, before, unseen = self._reliable, self._seen_after, self._seen_before, self._unseen
         for slot, parameter in self._parameters:
-            if parameter.requires_grad:
-                if slot not in self._seen_after:
-                    self._seen_after.add(slot)
-                    self._hooks.after_accumulation(parameter, partial(self._is_there, slot))
-                if slot not in self._seen_before:
-                    if alone and parameter.grad is None:
-                        self._expected[slot] = None
-                    else:
-                        self._seen_before.add(slot)
-                        self._hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
+            if not parameter.requires_grad or slot in before:
+                continue
+            plain = alone and parameter.grad is None
+            if plain and slot in reliable and slot not in after:
+                unseen.append((slot, parameter))
+                continue
+            if slot not in after:
+                after.add(slot)
+                self._hooks.after_accumulation(parameter, partial(self._is_there, slot))
+            if not plain:
+                before.add(slot)
+                self._hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
 
     def hook_all_parameters(self) -> None:
         """Nobody will tell when a pass begins."""
@@ -185,7 +224,13 @@ class LossGradients:
     def watch_result(self, slot: int, tensor: Tensor, grad_fn: Any) -> None:
         """The same for an ordinary tensor that `grad_fn` has just made, while no function is heard."""
         if _grad_on():
-            self._hooks.first_on_gradient(tensor, grad_fn, partial(self._came, slot))
+            hooks: Any = tensor._backward_hooks
+            if hooks is None:
+                hooks = tensor._backward_hooks = OrderedDict()
+                grad_fn._register_hook_dict(tensor)
+            number = next(numbers)
+            hooks[number] = partial(self._came, slot)
+            self._hooks.places.append((hooks, number))
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         """At once, also if nobody tells when a pass begins."""
@@ -200,12 +245,26 @@ class LossGradients:
 
     # ---- values that have no slot yet ------------------------------------------------------------
 
-    def gather(self, tensor: Tensor, grad_fn: Any) -> None:
-        """Take the gradients of an ordinary tensor that `grad_fn` made; whose they are is said later."""
-        if id(tensor) not in self._cells:
-            cell: list[Tensor] = []
-            self._cells[id(tensor)] = (tensor, cell)
-            self._hooks.first_on_gradient(tensor, grad_fn, cell.append)
+    def gather(self, tensors: list[Tensor]) -> bool:
+        """Take the gradients of ordinary tensors; whose they are is said later. False if that cannot be."""
+        cells, places, number = self._cells, self._hooks.places, next(numbers)
+        for tensor in tensors:
+            grad_fn = tensor.grad_fn
+            hooks: Any = tensor._backward_hooks
+            if grad_fn is None:
+                if tensor.requires_grad:
+                    return False
+            elif id(tensor) not in cells:
+                cell: list[Tensor] = []
+                cells[id(tensor)] = (tensor, cell)
+                if hooks is None:
+                    hooks = tensor._backward_hooks = OrderedDict()
+                    grad_fn._register_hook_dict(tensor)
+                hooks[number] = cell.append
+                if len(hooks) > 1:
+                    hooks.move_to_end(number, last=False)  # what others do with the gradient is theirs
+                places.append((hooks, number))
+        return True
 
     def tell_of_pass(self, tensor: Tensor) -> None:
         """The gradient of this one tells of passes that nobody announces."""
@@ -427,5 +486,5 @@ class LossGradients:
     def renew(self) -> None:
         """As if nothing had ever been watched but the parameters, whose hooks are off."""
         parameters, before_pass = self._parameters, self.before_pass
-        self.__init__(self.default, self._failed)  # type: ignore[misc]
+        self.__init__(self.default, self._failed, self._reliable)  # type: ignore[misc]
         self._parameters, self.before_pass = parameters, before_pass

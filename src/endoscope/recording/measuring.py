@@ -155,7 +155,7 @@ class _Found:
         if gradients.lost or len(gradients.losses) > 1 or (self._meter is not None and self._meter.came_again):
             return None
         held = tuple(capture.recorder.kept)
-        return portions, capture.batches.sizes(), tuple(gradients.found), tuple(capture.parameters.before), held
+        return portions, capture.batches.sizes(), frozenset(gradients.found), tuple(capture.parameters.before), held
 
     def looked_for(self, structure: Structure) -> Script:
         """All rows of all items, and how they are written; kept for steps that are built like this one."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from endoscope.recording.hearing import StepRecorder
-    from endoscope.recording.known_calls import Known
 
 MOST = 64  # notes: they hold tensors that training may have let go of
 CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
@@ -88,28 +87,53 @@ class Notes:
 
         return note
 
-    def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        """A module is called. What fails here is ours: the module is called all the same."""
+    def make_call(self) -> Callable[..., Any]:
+        """What is called for every module. What fails here is ours: the module is called all the same."""
+        recorder, taken, known_calls = self._recorder, self.taken, self._recorder.known_calls
+        ids, written = recorder.ids, recorder.aliasing.readers
+        getframe, others = sys._getframe, self._call
+
+        def call_module(original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+            known = known_calls.get(id(module))
+            if known is None or not recorder.postpones or not recorder.inside_target or len(args) != 1 or kwargs:
+                return others(original, module, args, kwargs)
+            try:
+                (given,) = args
+                if given.__class__ is not Tensor or id(given) in written or not known.still_holds(ids, written):
+                    return others(original, module, args, kwargs)
+                # Behind this, two functions of `patches.py` and that of `nn.Module.__call__`.
+                frame, position = self._container
+                caller = getframe(4)
+                if caller is not frame:
+                    position = self._position(caller)
+            except Exception as error:
+                recorder.give_up("a module call", error)
+                return original(module, *args)
+            with _unheard():
+                out = original(module, given)
+                try:
+                    taken.append((KNOWN, known, given, out, out._version, position))
+                except RuntimeError:  # inference tensors do not count
+                    taken.append((KNOWN, known, given, out, -1, position))
+            return out
+
+        return call_module
+
+    def _call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        """A call about which nothing is known."""
         recorder, inside = self._recorder, self._recorder.inside_target
+        if not recorder.may_note(module):
+            return recorder.__class__.call_module(recorder, original, module, args, kwargs)
+        root = not inside and id(module) in recorder.roots
         try:
-            position = self._position()
-            known = recorder.known_calls.get(id(module)) if inside and len(args) == 1 and not kwargs else None
-            if known is not None and not self._is_known(known, args[0]):
-                known = None
+            if kwargs or not _LASTING.issuperset(map(type, args)):
+                recorder.begin_module(module, args, kwargs)
+            else:
+                # Behind this, the function above, and what is behind that.
+                self.taken.append((BEGUN, module, args, self._position(sys._getframe(5)), root))
+                recorder.inside_target = inside or root
         except Exception as error:
             recorder.give_up("a module call", error)
-            return original(module, *args, **kwargs)
-        if known is not None:
-            with _unheard():
-                out = original(module, *args)
-                self.taken.append((KNOWN, known, args[0], out, _version(out), position))
-            return out
-        root = not inside and id(module) in recorder.roots
-        if kwargs or not _LASTING.issuperset(map(type, args)):
-            recorder.begin_module(module, args, kwargs)
-        else:
-            self.taken.append((BEGUN, module, args, position, root))
-            recorder.inside_target = inside or root
         try:
             out = original(module, *args, **kwargs)
         except BaseException:
@@ -138,22 +162,14 @@ class Notes:
         """A tensor is to be held under a name; no function is heard meanwhile."""
         self.taken.append((HELD, name, kind, tensor, _version(tensor)))
 
-    def _is_known(self, known: Known, given: Any) -> bool:
-        ids, written = self._recorder.ids, self._recorder.aliasing.readers
-        return given.__class__ is Tensor and id(given) not in written and known.still_holds(ids, written)
-
-    def _position(self) -> tuple[Any, int]:
+    def _position(self, caller: Any) -> tuple[Any, int]:
         """The user's line that calls a module: a container calls all of its modules for the same line."""
-        # Behind this, `call`, `call_module`, two functions of `patches.py` and that of `nn.Module.__call__`.
-        first: Any = sys._getframe(6)
-        if first is self._container[0]:
-            return self._container[1]  # type: ignore[no-any-return]
-        frame = first
+        frame = caller
         while INNER_FILES[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
         position = (frame.f_code, frame.f_lasti)
-        if first.f_code is IN_SEQUENCE:
-            self._container = (first, position)
+        if caller.f_code is IN_SEQUENCE:
+            self._container = (caller, position)
         return position
 
     # ---- before a backward pass ------------------------------------------------------------------
@@ -161,38 +177,28 @@ class Notes:
     def before_pass(self) -> None:
         """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
         made: set[int] = set()
+        held: list[Tensor] = []
         for note in self.taken:
             kind = note[0]
             if kind == KNOWN:
-                fine = self._is_ours(note[2], made) and self._gathered(note[3], made)
+                given: Any = (note[2],)
+                held.append(note[3])
+                made.add(id(note[3]))
             elif kind == CALLED:
                 given = note[2] if not note[3] else (*note[2], *note[3].values())
-                fine = all([self._is_ours(value, made) for value in given if value.__class__ is Tensor])
                 made.add(id(note[4]))
             elif kind == BEGUN:
-                fine = not note[4] or all([self._is_ours(value, made) for value in note[2]])
-            elif kind == ENDED:
-                fine = not note[3] or self._gathered(note[1], made)
-            else:
-                fine = self._gathered(note[3], made)
-            if not fine:
-                self._recorder.catch_up()
-                return
-
-    def _is_ours(self, value: Any, made: set[int]) -> bool:
-        """Not if it comes from outside of the step and has a gradient, which is then recorded, too."""
-        if id(value) in made or value.__class__ is not Tensor:
-            return True
-        return not value.requires_grad or self._recorder.knows(value)
-
-    def _gathered(self, out: Tensor, made: set[int]) -> bool:
-        """Whether the gradients of what will be held are taken, if there will be any."""
-        grad_fn = out.grad_fn
-        if grad_fn is None:
-            return not out.requires_grad
-        made.add(id(out))
-        self._recorder.holder.gradients.gather(out, grad_fn)
-        return True
+                given = note[2] if note[4] else ()
+            elif kind == HELD or note[3]:
+                given = ()
+                held.append(note[3] if kind == HELD else note[1])
+            for value in given:
+                if value.__class__ is Tensor and id(value) not in made and value.requires_grad:
+                    if not self._recorder.knows(value):  # from outside of the step: its gradient is recorded, too
+                        self._recorder.catch_up()
+                        return
+        if not self._recorder.holder.gradients.gather(held):
+            self._recorder.catch_up()
 
     def held(self) -> Iterator[Tensor]:
         """What the notes hold for good, but for what modules have computed into memory of their own."""

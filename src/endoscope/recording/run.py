@@ -318,6 +318,8 @@ class Run:
 
     def _let_go(self, capture: Capture, kept: bool) -> None:
         """Of everything that was held of a step."""
+        if not kept and not capture.is_blank:
+            capture.gradients.check()
         self._gradients_are_used_up |= bool(capture.gradients.lost)
         if capture.meter is not None:
             self._hold_all |= bool(capture.meter.came_again)
