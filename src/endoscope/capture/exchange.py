@@ -71,18 +71,23 @@ class Exchanges:
             original = getattr(owner, name) if inherited else owner.__dict__[name]
             self._attributes.append(_Attribute(owner, name, inherited, original, make(getattr(owner, name))))
 
-    def add_code(self, owner: type, name: str, make: Callable[[Any], Any]) -> bool:
-        """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure."""
+    def add_code(self, owner: type, name: str, make: Callable[[Any], Any], packed: bool = False) -> bool:
+        """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
+
+        With `packed` the observer of a method gets three things: the object, a tuple and a dict of arguments.
+        """
         entry = owner.__dict__.get(name)
         function = getattr(entry, "__func__", entry)
         function = getattr(function, "__wrapped__", function)  # the wrapper calls this very function
         if not isinstance(function, FunctionType) or function.__code__.co_freevars not in _HANDING_OVER:
             return False
+        if packed and function.__code__.co_freevars:
+            return False
         original = FunctionType(
             function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
         )
         original.__kwdefaults__ = function.__kwdefaults__
-        code = _handing_over_to(make(original), function.__code__.co_freevars)
+        code = _handing_over_to(make(original), _PACKED if packed else _HANDING_OVER[function.__code__.co_freevars])
         self._codes.append((owner, name, entry, function, function.__code__, code))
         return True
 
@@ -118,6 +123,11 @@ def _hand_over(*args: Any, **kwargs: Any) -> Any:
     return observer(*args, **kwargs)  # type: ignore[operator]
 
 
+def _hand_over_packed(self: Any, *args: Any, **kwargs: Any) -> Any:
+    observer = "stands for the observer until it is put here"
+    return observer(self, args, kwargs)  # type: ignore[operator]
+
+
 def _with_class(__class__: Any) -> FunctionType:
     def hand_over(*args: Any, **kwargs: Any) -> Any:
         __class__  # noqa: B018  exchanged code must have the same free variables: `super()` needs this one
@@ -129,9 +139,9 @@ def _with_class(__class__: Any) -> FunctionType:
 
 #: Free variables of the original -> code with the same ones.
 _HANDING_OVER = {(): _hand_over.__code__, ("__class__",): _with_class(None).__code__}
+_PACKED = _hand_over_packed.__code__
 
 
-def _handing_over_to(observer: Callable[..., Any], free: tuple[str, ...]) -> CodeType:
+def _handing_over_to(observer: Callable[..., Any], code: CodeType) -> CodeType:
     """The observer stands among the constants: what is global there belongs to the module of the original."""
-    code = _HANDING_OVER[free]
     return code.replace(co_consts=tuple(observer if c == _OBSERVER else c for c in code.co_consts))

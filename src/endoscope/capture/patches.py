@@ -8,6 +8,7 @@ Why each is needed:
   microseconds and make compiled modules warn.)
 - `autograd.Function.apply`: the boundary of a custom function. Users bind `my_op = MyFunction.apply` at import time,
   so its code is exchanged and not its name.
+- `autograd.backward`: which loss it is. It is not heard as a function: being told of it takes ten times as long.
 - `_engine_run_backward`: a backward pass begins and ends, whoever asked for it. A recording puts its hooks on then.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
@@ -202,9 +203,11 @@ def _install() -> None:
 def _all_exchanges() -> Exchanges:
     exchanges = Exchanges()
     _open_composites(exchanges)
-    exchanges.add(torch.nn.Module, "_call_impl", _observed_call)
+    if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, packed=True):  # somebody else's by now
+        exchanges.add(torch.nn.Module, "_call_impl", _observed_call_of_others)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
+    exchanges.add(torch.autograd, "backward", _observed_backward)
     for module in (torch.autograd, torch.autograd.graph) if HEARS_PASSES else ():
         exchanges.add(module, "_engine_run_backward", _observed_pass)
     exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
@@ -269,6 +272,13 @@ def _foreign_mode() -> bool:
     return any(not isinstance(_stack_at(i), _HARMLESS_MODES) for i in range(depth))
 
 
+def _lone_recorder() -> Recorder | None:
+    """The recorder of this thread, if there is one, and it alone is told about functions."""
+    recorders = _active.get(threading.get_ident()) or []
+    alone = len(recorders) == 1 and _stack_depth() == 1 and _stack_at(0) is recorders[0]
+    return recorders[0] if alone else None
+
+
 def _is_overridden(value: Any) -> bool:
     kind = value.__class__
     if kind is torch.Tensor or kind is torch.nn.Parameter:
@@ -293,7 +303,8 @@ def _open_composites(exchanges: Exchanges) -> None:
 
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:
-            if sys._getframe(1).f_code.co_name in _CLOSED:
+            name = sys._getframe(1).f_code.co_name
+            if name in _CLOSED and (name != "backward" or _lone_recorder() is None):
                 return original(*args)
             return answer(*args)
 
@@ -323,23 +334,24 @@ def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> C
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
     in_backward = torch._C._current_graph_task_id
     get_ident, active, blocks = threading.get_ident, _active, _blocks
-    script = torch.jit.ScriptModule
 
-    def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def _call_impl(self: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        recorders = active.get(get_ident())
+        if recorders and len(recorders) == 1 and not blocks and _IS_ORDINARY[self.__class__] and in_backward() == -1:
+            return recorders[0].call_module(original, self, args, kwargs)  # the usual case, without lists
         if blocks:
             block = blocks.get((get_ident(), id(self)))
             if block is not None and not block.busy and in_backward() == -1:
-                return block.run(functools.partial(_call_impl, self), args, kwargs)
-        recorders = active.get(get_ident())
+                return block.run(lambda *a, **k: _call_impl(self, a, k), args, kwargs)
         if not recorders:
             if recorders is None:
                 _say_foreign(self)
             return original(self, *args, **kwargs)
         if in_backward() != -1 or self.__class__.__name__ == "OptimizedModule":
             return original(self, *args, **kwargs)
-        if isinstance(self, script):
+        if isinstance(self, torch.jit.ScriptModule):
             return hear_opaque(recorders[-1], original, self, args, kwargs)
-        if len(recorders) == 1:  # the usual case, without lists
+        if len(recorders) == 1:
             return recorders[0].call_module(original, self, args, kwargs)
         entered = [r.begin_module(self, args, kwargs) for r in recorders]
         try:
@@ -352,6 +364,26 @@ def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
                 recorder.leave(call)
 
     return _call_impl
+
+
+def _observed_call_of_others(original: Callable[..., Any]) -> Callable[..., Any]:
+    observed = _observed_call(original)
+
+    def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        return observed(self, args, kwargs)
+
+    return _call_impl
+
+
+class _Ordinary(dict[type, bool]):
+    """Class of a module -> is it neither TorchScript nor what `torch.compile` makes of a module."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = not issubclass(kind, torch.jit.ScriptModule) and kind.__name__ != "OptimizedModule"
+        return self[kind]
+
+
+_IS_ORDINARY = _Ordinary()
 
 
 def _say_foreign(module: torch.nn.Module) -> None:
@@ -384,6 +416,24 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # ---- backward passes ----------------------------------------------------------------------------
+
+
+def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        recorder = _lone_recorder()
+        if recorder is None:
+            return original(*args, **kwargs)
+        before = recorder.backward_begins(args, kwargs)
+        mode = _pop_mode()  # what it computes is no operation of the user's
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.backward_ended(before)
+            if recorder in _active.get(threading.get_ident(), ()):  # or it has ended meanwhile
+                _push_mode(mode)
+
+    return backward
 
 
 def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -100,6 +100,12 @@ class Recorder(TorchFunctionMode):
     def catch_up(self) -> None:
         """Understand what was heard so far; most recorders do so at once."""
 
+    def backward_begins(self, args: Any, kwargs: Any) -> Any:
+        """`autograd.backward` was called in the traced code; what this returns is given to `backward_ended`."""
+
+    def backward_ended(self, before: Any) -> None:
+        pass
+
     def take_fingerprints(self) -> None:
         """Parameters, buffers and inputs belong to others, who may write into them below the version counter."""
         if self.full:

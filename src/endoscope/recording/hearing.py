@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from endoscope.recording.sources import Sources
 
 _UNHEARD, _RESTING = -1, -2  # in the place of the number of a call
+_NO_PASS = object()  # a backward pass of which nothing is known
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _unheard = torch._C.DisableTorchFunction
 _weak = weakref.ref
@@ -136,16 +137,29 @@ class StepRecorder(Recorder):
 
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts is _BACKWARD:
-            name, gradients = self.loss_name(args[0]), self.holder.gradients
-            before = gradients.begin_pass(name, self.holder.meter, _keeps_graph(args, kwargs))
+            before = self.backward_begins(args, kwargs)
             try:
                 return func(*args, **kwargs)
             finally:
-                gradients.end_pass(before)
+                self.backward_ended(before)
         if func is torch.autograd.grad:
             with self.holder.gradients.handed_over():
                 return super().hear_slowly(func, facts, args, kwargs)
         return super().hear_slowly(func, facts, args, kwargs)
+
+    def backward_begins(self, args: Any, kwargs: Any) -> Any:
+        if self.deaf or self.resting or not args or not isinstance(args[0], Tensor):
+            return _NO_PASS
+        try:
+            name, gradients = self.loss_name(args[0]), self.holder.gradients
+            return gradients.begin_pass(name, self.holder.meter, _keeps_graph(args, kwargs))
+        except Exception as error:
+            self.give_up("the beginning of a backward pass", error)
+            return _NO_PASS
+
+    def backward_ended(self, before: Any) -> None:
+        if before is not _NO_PASS:
+            self.holder.gradients.end_pass(before)
 
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         if written:

@@ -10,7 +10,7 @@ in the call: no hooks, no other mode, ordinary tensors. Everything else is heard
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -46,6 +46,7 @@ _GLOBAL_HOOKS = (
     of_torch._global_backward_pre_hooks,
     of_torch._global_backward_hooks,
 )
+_HOOKS = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _stack_depth = torch._C._len_torch_function_stack
 
 
@@ -71,19 +72,17 @@ class Known(NamedTuple):
     inputs: tuple[int, ...]  # where that is
     moves: bool  # perhaps to another device
 
-    def still_holds(self, slots: Mapping[int, int], written: Mapping[int, Any]) -> bool:
+    def still_holds(self, slots: Mapping[int, int] | None, written: Mapping[int, Any]) -> bool:
         """Whether a call of the module is this operation and nothing else.
 
-        `slots` tells which slot a tensor has now, `written` has tensors that were written through others.
+        `slots` tells which slot a tensor has now, if it can be another one; `written` has tensors that were written
+        through others.
         """
         module = self.module
         attributes = module.__dict__
         if (
             _stack_depth() != 1  # the one mode is our own
-            or attributes["_forward_pre_hooks"]
-            or attributes["_forward_hooks"]
-            or attributes["_backward_pre_hooks"]
-            or attributes["_backward_hooks"]
+            or any(_HOOKS(attributes))
             or any(_GLOBAL_HOOKS)
             or "forward" in attributes
             or module.__class__.forward is not self.forward
@@ -93,7 +92,7 @@ class Known(NamedTuple):
         for name, parameter, identity, slot in self.parameters:
             if parameters.get(name) is not parameter or name in attributes:
                 return False
-            if parameter is not None and (slots.get(identity) != slot or identity in written):
+            if slots is not None and parameter is not None and (slots.get(identity) != slot or identity in written):
                 return False
         return self.get_settings is None or self.get_settings(module) == self.settings
 

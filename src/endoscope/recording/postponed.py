@@ -99,7 +99,9 @@ class Notes:
                 return others(original, module, args, kwargs)
             try:
                 (given,) = args
-                if given.__class__ is not Tensor or id(given) in written or not known.still_holds(ids, written):
+                # Slots of parameters change when somebody writes into them, and then notes are read.
+                slots = ids if self.were_read else None
+                if given.__class__ is not Tensor or id(given) in written or not known.still_holds(slots, written):
                     return others(original, module, args, kwargs)
                 # Behind this, two functions of `patches.py` and that of `nn.Module.__call__`.
                 frame, position = self._container
