@@ -7,8 +7,14 @@ only ordinary CPU tensors can be looked at like this.
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING
 
 import torch
+
+from endoscope.schema.ops import Kind
+
+if TYPE_CHECKING:
+    from endoscope.capture.recorder import Recorder
 
 _WIDTH = 16  # bytes per look
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -27,3 +33,14 @@ def fingerprint(tensor: torch.Tensor) -> bytes | None:
     if size <= 2 * _WIDTH:
         return ctypes.string_at(start, size) if size else None
     return ctypes.string_at(start, _WIDTH) + ctypes.string_at(start + size // 2 - _WIDTH // 2, _WIDTH)
+
+
+def take_fingerprints(recorder: Recorder) -> None:
+    """Parameters, buffers and inputs belong to others, who may write into them below the version counter."""
+    for node, source in recorder.sources.items() if recorder.full else ():
+        slot = recorder.nodes[node][5]
+        if source.kind == Kind.OUTPUT:
+            continue
+        sign = fingerprint(recorder.objects[slot]) if slot not in recorder.kept else None
+        if sign is not None:
+            recorder.fingerprints[slot] = sign

@@ -37,6 +37,7 @@ from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_m
 from torch.utils._device import DeviceContext
 
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
+from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.exchange import Exchanges
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def activate(recorder: Recorder) -> None:
     with _lock:
         _HARMLESS_MODES = (DeviceContext, getattr(recorder, "family", type(recorder)))
         _install()
-        _run_compiled_code_eagerly()
+        run_compiled_code_eagerly()
         _traces += 1
         _active.setdefault(threading.get_ident(), []).append(recorder)
 
@@ -142,7 +143,7 @@ def hold(block: Any) -> None:
     global _traces
     with _lock:
         _install()
-        _run_compiled_code_eagerly()
+        run_compiled_code_eagerly()
         _traces += 1
         _blocks[threading.get_ident(), id(block.model)] = block
 
@@ -167,8 +168,7 @@ def block_around(model: torch.nn.Module) -> Any:
 
 def _put_back_if_unused() -> None:
     if _traces == 0:
-        if _eager:
-            _run_compiled_code_again()
+        run_compiled_code_again()
         _exchanges.take_off()
 
 
@@ -217,39 +217,6 @@ def _all_exchanges() -> Exchanges:
     exchanges.add(threading.Thread, "start", _announced("a thread was started"))
     exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
     return exchanges
-
-
-_eager: list[Any] = []  # holds the switch while compiled code runs eagerly
-_switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
-_compiler_here: Callable[[], Any] | None = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
-
-
-def _run_compiled_code_eagerly() -> None:
-    """Compiled code is traced eagerly, and runs compiled again afterwards without being compiled anew.
-
-    Torch has one such switch for all threads, so it is set by the first trace and put back by the last.
-    """
-    global _switch
-    compiler = sys.modules.get("torch._dynamo")
-    if _eager or compiler is None:  # nothing was ever compiled: importing the compiler takes a second
-        return
-    if _switch is None or getattr(_switch, "prev", None) is not getattr(compiler.eval_frame, "_stance", _switch):
-        _switch = torch.compiler.set_stance("force_eager")
-    _turn(compiler.eval_frame, _switch.stance, _switch.__enter__)
-    _eager.append(_switch)
-
-
-def _run_compiled_code_again() -> None:
-    switch, compiler = _eager.pop(), sys.modules.get("torch._dynamo")
-    _turn(getattr(compiler, "eval_frame", None), switch.prev, lambda: switch.__exit__(None, None, None))
-
-
-def _turn(compiler: Any, stance: Any, ask: Callable[[], Any]) -> None:
-    """What the switch does, if nothing is being compiled; otherwise it says so itself."""
-    if _compiler_here is not None and not _compiler_here() and hasattr(compiler, "_stance"):
-        compiler._stance = stance
-    else:
-        ask()
 
 
 # ---- composites ---------------------------------------------------------------------------------

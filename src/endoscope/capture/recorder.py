@@ -28,7 +28,6 @@ from endoscope.capture import boundary
 from endoscope.capture.aliasing import Aliasing, Read
 from endoscope.capture.calls import Calls
 from endoscope.capture.ear import autocast_settings, make_ear, without_tensor
-from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.functions import CONTROL, KNOWN, SHARING, UNINITIALISED, FunctionFacts, Role, describe
 from endoscope.capture.leaves import ATOMS, argument_tensors, frozen, map_arguments, named_leaves
 from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_of, meta_of, slots_of
@@ -105,17 +104,6 @@ class Recorder(TorchFunctionMode):
 
     def backward_ended(self, before: Any) -> None:
         pass
-
-    def take_fingerprints(self) -> None:
-        """Parameters, buffers and inputs belong to others, who may write into them below the version counter."""
-        if self.full:
-            for node, source in self.sources.items():
-                slot = self.nodes[node][5]
-                if source.kind == Kind.OUTPUT:
-                    continue
-                sign = fingerprint(self.objects[slot]) if slot not in self.kept else None
-                if sign is not None:
-                    self.fingerprints[slot] = sign
 
     def close(self) -> None:
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""

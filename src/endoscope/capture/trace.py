@@ -18,6 +18,7 @@ from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
 from endoscope.capture.choosing import changes_in
 from endoscope.capture.compiled_calls import without_compiled_calls
 from endoscope.capture.editor import following
+from endoscope.capture.fingerprint import take_fingerprints
 from endoscope.capture.gradients import Gradients
 from endoscope.capture.keeping import Save, make_keeper
 from endoscope.capture.patches import activate, deactivate, unheard
@@ -137,7 +138,7 @@ def _finish(found: Trace) -> None:
     recorder = found.recorder
     recorder.complete_sources()
     found.timing.ops = sum(node[9] - node[8] for node in recorder.nodes) * 1e-9
-    recorder.take_fingerprints()
+    take_fingerprints(recorder)
     found.seal()
     look_for_unseen(found)
     keeper = recorder.keeper

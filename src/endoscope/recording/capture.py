@@ -16,9 +16,10 @@ from torch import Tensor
 from endoscope.capture.records import slots_of
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.batches import Batches
-from endoscope.recording.hearing import Listener, StepRecorder
+from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.holding import Held
 from endoscope.recording.inventory import Inventory
+from endoscope.recording.listening import Listener
 from endoscope.recording.losses import LossGradients
 from endoscope.recording.meter import Meter, Portions
 from endoscope.recording.raw import RawCollector
@@ -237,8 +238,10 @@ class Capture:
         self.parameters.copy_those(moved)
         heard, ids = self.heard, set(map(id, moved))
         with torch._C.DisableTorchFunction():
-            if any(self._lies_in(tensor, ids) for tensor in heard.notes.held()):
-                heard.catch_up()
+            for tensor in heard.notes.held():
+                if self._lies_in(tensor, ids):
+                    heard.catch_up()
+                    break
             for slot in heard.kept.keys() - heard.holder.fresh:
                 tensor = heard.kept[slot]
                 if self._lies_in(tensor, ids):

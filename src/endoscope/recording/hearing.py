@@ -23,16 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from endoscope.capture import boundary
 from endoscope.capture.boundary import add_outputs, bound_names
 from endoscope.capture.calls import Call, Calls
-from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
 from endoscope.capture.ear import make_ear
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import ATOMS, named_leaves
-from endoscope.capture.patches import HEARS_PASSES, activate, deactivate
+from endoscope.capture.patches import HEARS_PASSES
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
 from endoscope.recording.holding import Holder, role_of
@@ -49,7 +47,6 @@ _NO_PASS = object()  # a backward pass of which nothing is known
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _unheard = torch._C.DisableTorchFunction
 _weak = weakref.ref
-_stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 _TORCHS_CALL = own_code(torch.nn.Module._call_impl, torch.nn.modules.module)  # asks for hooks, then calls `forward`
 _BACKWARD = FunctionFacts("backward", "backward", Role.PASS)
 #: Functions that were heard in any step; what is known about them is never forgotten (`functions.KNOWN`) anyway.
@@ -480,57 +477,3 @@ def _outcome(trace: TracebackType | None) -> tuple[bool | None, Any]:
         if "func" in values and "out" in values:
             return True, values["out"]
     return False, None
-
-
-class Listener:
-    """Puts a recorder on torch's stack of modes and takes it off again."""
-
-    def __init__(self, recorder: StepRecorder) -> None:
-        self.recorder = recorder
-        self.listening = False
-        self._is_open = False
-        self._compiled: list[tuple[torch.nn.Module, Any]] = []  # calls that were compiled in place
-
-    def open(self) -> None:
-        self._is_open = True
-        activate(self.recorder)
-        self._compiled = take_off_compiled(module for _, module in self.recorder.calls.addresses.values())
-        self.resume()
-
-    def resume(self) -> None:
-        """Below the modes of others: whoever leaves a block then takes off a mode of their own, never ours."""
-        if not self.listening:
-            self.listening = True
-            if _stack_depth() == 0:
-                _push_mode(self.recorder)
-                return
-            # The default device is at the bottom, where torch looks for it; that of a `with` block is like any mode.
-            default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-            modes = _get_current_function_mode_stack()
-            above = [_pop_mode() for mode in modes if mode is not default]
-            _push_mode(self.recorder)
-            for mode in reversed(above):
-                _push_mode(mode)
-
-    def pause(self) -> None:
-        """Modes that others have put on top since stay where they are."""
-        if not self.listening:
-            return
-        self.listening = False
-        if _stack_depth() == 1 and _stack_at(0) is self.recorder:
-            _pop_mode()
-            return
-        if self.recorder not in _get_current_function_mode_stack():
-            return  # somebody else's exit took it off
-        above = []
-        while (mode := _pop_mode()) is not self.recorder:
-            above.append(mode)
-        for mode in reversed(above):
-            _push_mode(mode)
-
-    def close(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self.pause()
-            put_back_compiled(self._compiled)
-            deactivate(self.recorder)

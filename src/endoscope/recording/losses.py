@@ -280,11 +280,17 @@ class LossGradients:
         """What lies in the cells came in the pass that began last, and so did the arrivals."""
         if not self._may_be_filled:
             return
-        name, self._may_be_filled = self._cells_name, self._depth > 0
-        arrivals = self._arrivals.copy()
-        self._arrivals.clear()
-        for slot, gradient, version in arrivals:
-            self._has_arrived(slot, gradient, version, name or self.name)
+        self._may_be_filled = self._depth > 0
+        try:
+            arrivals = self._arrivals.copy()
+            self._arrivals.clear()
+            for slot, gradient, version in arrivals:
+                self._has_arrived(slot, gradient, version, self._cells_name or self.name)
+            self._empty_cells(self._cells_name)
+        except Exception as error:
+            self._break(error)
+
+    def _empty_cells(self, name: str | None) -> None:
         for identity, (_, cell) in self._cells.items():
             if cell:
                 came = cell.copy()

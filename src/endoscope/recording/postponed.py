@@ -26,7 +26,7 @@ from endoscope.capture.source import INNER_FILES
 from endoscope.recording.known_calls import own_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from endoscope.recording.hearing import StepRecorder
 
@@ -141,10 +141,13 @@ class Notes:
         except BaseException:
             recorder.end_current(root)
             raise
-        if out.__class__ is Tensor and recorder.postpones:
-            self.end(out, root)
-        else:
+        if out.__class__ is not Tensor or not recorder.postpones:
             recorder.end_current(root, out)
+            return out
+        try:
+            self.end(out, root)
+        except Exception as error:
+            recorder.give_up("the result of a module", error)
         return out
 
     def end(self, out: Tensor, root: bool) -> None:
@@ -202,15 +205,18 @@ class Notes:
         if not self._recorder.holder.gradients.gather(held):
             self._recorder.catch_up()
 
-    def held(self) -> Iterator[Tensor]:
+    def held(self) -> list[Tensor]:
         """What the notes hold for good, but for what modules have computed into memory of their own."""
-        for kind, *facts in self.taken:
-            if kind == BEGUN and facts[3]:
-                yield from [value for value in facts[1] if value.__class__ is Tensor]
-            elif kind == ENDED:
-                yield facts[0]
+        found: list[Tensor] = []
+        for note in self.taken:
+            kind = note[0]
+            if kind == ENDED:
+                found.append(note[1])
             elif kind == HELD:
-                yield facts[2]
+                found.append(note[3])
+            elif kind == BEGUN and note[4]:
+                found += [value for value in note[2] if value.__class__ is Tensor]
+        return found
 
     # ---- reading them ----------------------------------------------------------------------------
 

@@ -24,17 +24,14 @@ import torch
 
 from endoscope.errors import BadArgument
 from endoscope.recording.budget import Budget
-from endoscope.recording.capture import Capture
+from endoscope.recording.captures import Captures
 from endoscope.recording.endings import IN_EVALUATION_MODE, Endings
 from endoscope.recording.finishing import Finisher
 from endoscope.recording.forks import forks
 from endoscope.recording.heap import Heap
-from endoscope.recording.inventory import Inventory
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
-from endoscope.recording.rooms import Rooms
 from endoscope.recording.schedule import Schedule
-from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
 from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step, plain_number
@@ -46,6 +43,7 @@ from endoscope.store.writer import TrialWriter
 if TYPE_CHECKING:
     from endoscope.analysis.anomalies import Look
     from endoscope.analysis.rules import Where
+    from endoscope.recording.capture import Capture
 
 PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
 
@@ -77,12 +75,9 @@ class Run:
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
         self._finisher = Finisher(self._writer, self._worker, self._keep, self.shield)
         self._watches: list[Watch] = []
-        self._inventory = Inventory(self._watches)
-        self._selection = Selection(())
+        self._captures = Captures(self._watches, self.shield.failed)
         self._spectra: Spectra | None = None
-        self._rooms = Rooms()
         self._heap = Heap()
-        self._blank: Capture | None = None  # of a step that was decided against: it can be used again
         self._open: Step | None = None
         self._next = 0
         self._last = -1  # number of the last step
@@ -135,7 +130,7 @@ class Run:
         watch.hook(self._before_forward, self._after_forward)
         watch.hook_optimizers(self._before_update, self._after_update)
         self._watches.append(watch)
-        self._selection = Selection(self._watches)
+        self._captures.watch_more()
         tree = module_tree(self._watches)
         self._worker.put(lambda: self._writer.write_modules(tree))
         return model
@@ -186,12 +181,7 @@ class Run:
             self.closed = True
         for watch in self._watches:
             watch.unhook()
-        if self._blank is not None:
-            self._blank.let_go()
-        self._blank = None
-        self._watches.clear()
-        self._inventory.clear()
-        self._rooms.clear()
+        self._captures.clear()
         report = self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
         self._worker.put(self._writer.close)
@@ -245,10 +235,7 @@ class Run:
         self._heap.keep()
         spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
         early = verdict.final and self._may_measure_early(step) and not spectra
-        capture, self._blank = None if early else self._blank, None
-        if capture is None or not capture.renew(self._selection):
-            parts = self._watches, self._inventory, self._selection, self._rooms
-            capture = Capture(*parts, self.shield.failed, postpones=not early)
+        capture = self._captures.make(postpones=not early)
         capture.gradients.hold_all = self._gradients_are_used_up
         capture.wants_spectra = spectra
         if early:
@@ -265,7 +252,8 @@ class Run:
 
     def _may_measure_early(self, step: Step) -> bool:
         """Whether it is known now which values are recorded; inside of `run.step()` samples can be chosen later."""
-        return (not step.explicit or self._keep.samples == 0) and not self._selection.patterns and not self._hold_all
+        samples_are_known = not step.explicit or self._keep.samples == 0
+        return samples_are_known and not self._captures.selection.patterns and not self._hold_all
 
     def _has_room(self, step: Step) -> bool:
         if self._worker.has_room():
@@ -325,11 +313,7 @@ class Run:
             self._hold_all |= bool(capture.meter.came_again)
             if not kept:
                 self._finisher.give_back(capture.meter.raw)
-        if capture.is_blank:
-            capture.wipe()
-            self._blank = capture
-        else:
-            capture.let_go()
+        self._captures.take_back(capture)
         if self._spectra is not None:
             self._spectra.finished(kept)
 

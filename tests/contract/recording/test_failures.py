@@ -41,7 +41,25 @@ PLACES = """
     endoscope.recording.finishing:measure_step
     endoscope.recording.hearing:Holder.hold
     endoscope.recording.hearing:Holder.module_ended
-    endoscope.recording.hearing:Listener.open
+    endoscope.recording.listening:Listener.open
+    endoscope.recording.losses:LossGradients.begin_pass
+    endoscope.recording.hearing:StepRecorder.known_was_called
+    endoscope.recording.hearing:StepRecorder.module_began
+    endoscope.recording.postponed:Notes._position
+    endoscope.recording.postponed:Notes.before_pass
+    endoscope.recording.postponed:Notes.hold
+    endoscope.recording.postponed:Notes.held
+    endoscope.recording.postponed:Notes.read
+    endoscope.recording.postponed:Notes.end
+    endoscope.recording.capture:Capture.renew
+    endoscope.recording.capture:Capture.wipe
+    endoscope.recording.rooms:Rooms.copy
+    endoscope.recording.losses:LossGradients._empty_cells
+    endoscope.recording.losses:LossGradients.gather
+    endoscope.recording.losses:LossGradients.tell_of_pass
+    endoscope.recording.losses:LossGradients._hook_parameters
+    endoscope.recording.losses:LossGradients._has_arrived
+    endoscope.recording.losses:LossGradients._learn_from_arrivals
     endoscope.recording.hearing:StepRecorder._begin_plain
     endoscope.recording.hearing:StepRecorder._learn
     endoscope.recording.hearing:StepRecorder.hold_inputs

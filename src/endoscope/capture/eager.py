@@ -1,0 +1,44 @@
+"""The switch by which compiled code runs eagerly while something is traced."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_eager: list[Any] = []  # holds the switch while compiled code runs eagerly
+_switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
+_compiler_here: Callable[[], Any] | None = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
+
+
+def run_compiled_code_eagerly() -> None:
+    """Compiled code is traced eagerly, and runs compiled again afterwards without being compiled anew.
+
+    Torch has one such switch for all threads, so it is set by the first trace and put back by the last.
+    """
+    global _switch
+    compiler = sys.modules.get("torch._dynamo")
+    if _eager or compiler is None:  # nothing was ever compiled: importing the compiler takes a second
+        return
+    if _switch is None or getattr(_switch, "prev", None) is not getattr(compiler.eval_frame, "_stance", _switch):
+        _switch = torch.compiler.set_stance("force_eager")
+    _turn(compiler.eval_frame, _switch.stance, _switch.__enter__)
+    _eager.append(_switch)
+
+
+def run_compiled_code_again() -> None:
+    """Nothing happens if it does."""
+    if not _eager:
+        return
+    switch, compiler = _eager.pop(), sys.modules.get("torch._dynamo")
+    _turn(getattr(compiler, "eval_frame", None), switch.prev, lambda: switch.__exit__(None, None, None))
+
+
+def _turn(compiler: Any, stance: Any, ask: Callable[[], Any]) -> None:
+    """What the switch does, if nothing is being compiled; otherwise it says so itself."""
+    if _compiler_here is not None and not _compiler_here() and hasattr(compiler, "_stance"):
+        compiler._stance = stance
+    else:
+        ask()

@@ -1,0 +1,52 @@
+"""Makes the `Capture` of each step; that of a step of which there were only notes is used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from endoscope.recording.capture import Capture
+from endoscope.recording.inventory import Inventory
+from endoscope.recording.rooms import Rooms
+from endoscope.recording.selection import Selection
+from endoscope.recording.watch import Watch
+
+
+class Captures:
+    """What the steps of a run have in common: models, their names, what is recorded of them, memory for copies."""
+
+    def __init__(self, watches: list[Watch], failed: Callable[[str, BaseException], None]) -> None:
+        self._watches = watches
+        self._failed = failed
+        self._inventory = Inventory(watches)
+        self._rooms = Rooms()
+        self._blank: Capture | None = None
+        self.selection = Selection(())
+
+    def watch_more(self) -> None:
+        """Another model is watched."""
+        self.selection = Selection(self._watches)
+
+    def make(self, postpones: bool) -> Capture:
+        """For a step that begins; `postpones` if it may be decided against."""
+        blank, self._blank = self._blank, None
+        if blank is not None and postpones and blank.renew(self.selection):
+            return blank
+        parts = self._watches, self._inventory, self.selection, self._rooms
+        return Capture(*parts, self._failed, postpones)
+
+    def take_back(self, capture: Capture) -> None:
+        """Nothing of the step is needed any more: every reference to the user's tensors is dropped."""
+        if capture.is_blank:
+            capture.wipe()
+            self._blank = capture
+        else:
+            capture.let_go()
+
+    def clear(self) -> None:
+        """The run has ended."""
+        if self._blank is not None:
+            self._blank.let_go()
+        self._blank = None
+        self._watches.clear()
+        self._inventory.clear()
+        self._rooms.clear()

@@ -1,0 +1,70 @@
+"""Puts the recorder of a step on torch's stack of modes and takes it off again, wherever it stands in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
+from endoscope.capture.patches import activate, deactivate
+
+if TYPE_CHECKING:
+    from endoscope.recording.hearing import StepRecorder
+
+_stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
+
+
+class Listener:
+    """Whether the recorder of one step hears functions, and modules at all."""
+
+    def __init__(self, recorder: StepRecorder) -> None:
+        self.recorder = recorder
+        self.listening = False
+        self._is_open = False
+        self._compiled: list[tuple[torch.nn.Module, Any]] = []  # calls that were compiled in place
+
+    def open(self) -> None:
+        self._is_open = True
+        activate(self.recorder)
+        self._compiled = take_off_compiled(module for _, module in self.recorder.calls.addresses.values())
+        self.resume()
+
+    def resume(self) -> None:
+        """Below the modes of others: whoever leaves a block then takes off a mode of their own, never ours."""
+        if not self.listening:
+            self.listening = True
+            if _stack_depth() == 0:
+                _push_mode(self.recorder)
+                return
+            # The default device is at the bottom, where torch looks for it; that of a `with` block is like any mode.
+            default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+            modes = _get_current_function_mode_stack()
+            above = [_pop_mode() for mode in modes if mode is not default]
+            _push_mode(self.recorder)
+            for mode in reversed(above):
+                _push_mode(mode)
+
+    def pause(self) -> None:
+        """Modes that others have put on top since stay where they are."""
+        if not self.listening:
+            return
+        self.listening = False
+        if _stack_depth() == 1 and _stack_at(0) is self.recorder:
+            _pop_mode()
+            return
+        if self.recorder not in _get_current_function_mode_stack():
+            return  # somebody else's exit took it off
+        above = []
+        while (mode := _pop_mode()) is not self.recorder:
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self.pause()
+            put_back_compiled(self._compiled)
+            deactivate(self.recorder)

@@ -1,0 +1,321 @@
+"""Steps that may be decided against are only noted. What is recorded of those that are kept is the same."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import endoscope
+from endoscope.recording import hearing
+from endoscope.recording.hearing import StepRecorder
+from endoscope.recording.postponed import MOST, Notes
+from tests.recording.scenarios import SCENARIOS
+
+STEPS = 4
+TABLES: dict[str, list[str]] = {"steps": ["time", "recording_seconds"], "stats": [], "samples": [], "metrics": ["time"]}
+
+
+def at_the_end(info: Any) -> bool:
+    """A policy that can only be asked when a step has ended, so that every step is held until then."""
+    return info.metrics is not None
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many notes were read, each time that some were."""
+    counts: list[int] = []
+    read = Notes.read
+
+    def counted(self: Notes) -> None:
+        counts.append(len(self.taken))
+        read(self)
+
+    monkeypatch.setattr(Notes, "read", counted)
+    return counts
+
+
+def told(path: str) -> dict[str, Any]:
+    """Everything that a recording says, but for times."""
+    recording = endoscope.open(path)
+    tables = {name: recording.sql(f"select * from {name} order by all").to_arrow() for name in TABLES}
+    for name, left_out in TABLES.items():
+        tables[name] = tables[name].drop_columns(left_out)
+    graphs = [recording.graph(step.number) for step in recording.steps]
+    extras = [step.extra for step in recording.steps]
+    gaps = [(gap.node, gap.of, gap.reason) for gap in recording.gaps]
+    return {
+        "graphs": graphs,
+        "extras": extras,
+        "gaps": gaps,
+        **{name: repr(t.to_pylist()) for name, t in tables.items()},
+    }
+
+
+def recorded(folder: Path, train: Callable[[Any, int], Any], **settings: Any) -> str:
+    torch.manual_seed(5)
+    with endoscope.Run(folder, trial="t", when=at_the_end, strict=True, **settings) as run:
+        train(run.watch, STEPS)
+    return run.path
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_it_is_as_if_all_had_been_understood_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[int], name: str
+) -> None:
+    noted = recorded(tmp_path / "noted", SCENARIOS[name])
+    assert reads
+    reads.clear()
+    monkeypatch.setattr(hearing, "HEARS_PASSES", False)
+    understood = recorded(tmp_path / "understood", SCENARIOS[name])
+    assert not reads
+    found, expected = told(noted), told(understood)
+    for what in expected:
+        assert found[what] == expected[what]
+
+
+class Loop:
+    """Steps that are held until their end; those whose numbers are said are kept."""
+
+    def __init__(self, folder: Path, model: nn.Module, **settings: Any) -> None:
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.run = endoscope.Run(folder, trial="t", when=1, strict=True, **settings)
+        self.run.watch(model, self.optimizer)
+
+    def step(self, body: Callable[[Any], Tensor], keep: bool, backward: Any = Tensor.backward) -> None:
+        with self.run.step() as step:
+            loss = body(step)
+            backward(loss)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            step.decide(keep=keep)
+
+    def recording(self) -> Any:
+        self.run.close()
+        return endoscope.open(self.run.path)
+
+
+def mlp() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+def test_nothing_is_worked_out_for_a_step_that_is_decided_against(tmp_path: Path, reads: list[int]) -> None:
+    loop = Loop(tmp_path, mlp())
+    recorders: set[int] = set()
+    for number in range(6):
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).square().mean(), keep=number == 5)
+        recorders.add(id(loop.run._captures._blank))
+    assert len(reads) == 1  # at the end of the last step
+    assert len(recorders) <= 3  # none, one that was used again and again, none
+    recording = loop.recording()
+    assert [step.number for step in recording.steps] == [5]
+    assert "gradient:loss" in {row[0] for row in recording.sql("select distinct of from stats where node = '1'").rows}
+
+
+def test_everything_is_let_go_with_the_notes(tmp_path: Path) -> None:
+    loop, inside = Loop(tmp_path, mlp()), list[weakref.ref[Tensor]]()
+
+    def body(step: Any) -> Tensor:
+        out = loop.model(torch.ones(5, 3))
+        inside.append(weakref.ref(out))
+        return out.square().mean()
+
+    for _ in range(4):
+        loop.step(body, keep=False)
+        gc.collect()
+        assert inside[-1]() is None
+    assert not any(parameter._backward_hooks for parameter in loop.model.parameters())
+
+
+def test_lists_are_read_before_the_user_can_change_them(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+
+    def body(step: Any) -> Tensor:
+        parts = [loop.model(torch.ones(5, 3))]
+        joined = torch.cat(parts)
+        parts.append(torch.zeros(1))
+        step.tag("joined", joined)
+        return joined.square().mean()
+
+    for _ in range(3):
+        loop.step(body, keep=True)
+    graph = loop.recording().graph(2)
+    names = [node["node"] for node in graph["nodes"]]
+    above = {names[parent] for parent, child, _ in graph["edges"] if names[child] == "joined"}
+    assert above == {"output"}
+
+
+def test_a_value_is_what_it_was_before_it_was_overwritten(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp(), keep=5)
+    values: list[Tensor] = []
+
+    def body(step: Any) -> Tensor:
+        out = loop.model(torch.ones(5, 3))
+        values.append(out.detach().clone())
+        (out * 1).view(-1)[0:1].add_(0)
+        return out.mul_(2).mean()
+
+    for _ in range(3):
+        loop.step(body, keep=True)
+    recording = loop.recording()
+    for number, value in enumerate(values):
+        assert torch.equal(torch.from_numpy(recording.tensor("output", number).copy()), value)
+        assert recording.series("output", "mean", of="gradient:loss").values[number] == pytest.approx(0.2)
+
+
+def below_python(loss: Tensor) -> None:
+    """As a library does that calls the engine by itself."""
+    engine = torch.autograd.Variable._execution_engine
+    engine.run_backward(
+        (loss,), (torch.ones_like(loss),), False, False, (), allow_unreachable=True, accumulate_grad=True
+    )
+
+
+@pytest.mark.parametrize("keep", [[True] * 4, [False, False, False, True]])
+def test_a_pass_that_nobody_announces_is_noticed(tmp_path: Path, keep: list[bool]) -> None:
+    loop = Loop(tmp_path, mlp())
+    for kept in keep:
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=kept, backward=below_python)
+    recording = loop.recording()
+    for node in ("output", "2", "2.bias", "1", "0.weight"):
+        assert len(recording.series(node, "mean", of="gradient:loss").values) == sum(keep)
+    assert recording.series("2.bias", "mean", of="gradient:loss").values[-1] == 5.0
+
+
+def test_gradients_of_what_comes_from_outside_are_recorded(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+    offset = torch.zeros(2, requires_grad=True)
+
+    def body(step: Any) -> Tensor:
+        given = torch.ones(5, 3, requires_grad=True)
+        return (loop.model(given) + offset).sum()
+
+    for _ in range(3):
+        loop.step(body, keep=True)
+        offset.grad = None
+    recording = loop.recording()
+    assert len(recording.series("input", "mean", of="gradient:loss").values) == 3
+    assert recording.series("target", "mean", of="gradient:loss").values.tolist() == [5.0] * 3
+
+
+def test_who_begins_to_use_gradients_up_is_noticed(tmp_path: Path) -> None:
+    """A parameter that had its gradient at the end of every pass need not have it there for ever."""
+    loop = Loop(tmp_path, mlp())
+    weight = loop.model[0].weight
+
+    def body(step: Any) -> Tensor:
+        return loop.model(torch.ones(5, 3)).sum()
+
+    for _ in range(3):
+        loop.step(body, keep=True)
+    node = weight.expand_as(weight).grad_fn.next_functions[0][0]
+    node.register_hook(lambda *_: setattr(weight, "grad", None))
+    for _ in range(3):
+        loop.step(body, keep=True)
+    assert len(loop.recording().series("0.weight", "mean", of="gradient:loss").values) == 5  # one is missed
+
+
+def test_a_module_that_raises_is_over(tmp_path: Path) -> None:
+    model = mlp()
+    loop, raises = Loop(tmp_path, model), [False]
+
+    class Failing(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if raises[0]:
+                raise ValueError("as told")
+            return x * 1
+
+    model.append(Failing())
+    for number in range(4):
+        raises[0] = number == 2
+
+        def body(step: Any) -> Tensor:
+            try:
+                return model(torch.ones(5, 3)).sum()
+            except ValueError:
+                return model[:3](torch.ones(5, 3)).sum()
+
+        loop.step(body, keep=True)
+    recording = loop.recording()
+    assert len(recording.steps) == 4 and not recording.gaps
+    assert [node["pass"] for node in recording.graph(2)["nodes"] if node["node"] == "2"] == [1, 2]
+
+
+def test_a_parameter_that_moves_is_found_where_it_is(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+    for number in range(6):
+        if number == 4:
+            loop.model[0].weight.data = loop.model[0].weight.data.clone() * 0 + 3
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=number >= 4)
+    assert loop.recording().series("0.weight", "mean", of="parameter").values[0] == 3.0
+
+
+def test_few_tensors_are_held_that_training_has_let_go_of(tmp_path: Path) -> None:
+    loop, dead = Loop(tmp_path, mlp()), list[bool]()
+
+    def body(step: Any) -> Tensor:
+        out = loop.model(torch.ones(5, 3))
+        first = out.detach() + 1
+        gone, other = weakref.ref(first), first
+        del first
+        for _ in range(2 * MOST):
+            other = other.detach() * 0.5
+        dead.append(gone() is None)
+        return out.sum() + other.sum() * 0
+
+    for _ in range(3):
+        loop.step(body, keep=False)
+    assert dead == [True] * 3
+
+
+def test_the_line_of_a_call_is_that_of_the_user(tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.a(x)
+            out: Tensor = self.b(x)
+            return out
+
+    loop = Loop(tmp_path, Net())
+    for _ in range(3):
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=True)
+    recording = loop.recording()
+    lines = [
+        {n["node"]: n["source"] for n in recording.graph(s)["nodes"] if n["kind"] != "parameter"} for s in range(3)
+    ]
+    assert lines[0] == lines[1] == lines[2]
+    assert lines[0]["b.0"] == lines[0]["b.1"] != lines[0]["a"]
+    assert "test_postponed" in lines[0]["a"]
+
+
+def test_a_failure_while_notes_are_read_does_not_reach_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = endoscope.Run(tmp_path, trial="t", when=at_the_end)
+    run.watch(model, optimizer)
+
+    def fail(*_: Any) -> None:
+        raise ArithmeticError("deliberately broken")
+
+    with pytest.warns(endoscope.errors.RecordingWarning, match="deliberately broken"):
+        for number in range(4):
+            if number == 2:
+                monkeypatch.setattr(StepRecorder, "known_was_called", fail)
+            model(torch.ones(5, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        run.close()
+    assert endoscope.open(run.path).verify()
