@@ -60,7 +60,7 @@ def told(path: str) -> dict[str, Any]:
 
 def recorded(folder: Path, train: Callable[[Any, int], Any], **settings: Any) -> str:
     torch.manual_seed(5)
-    with endoscope.Run(folder, trial="t", when=at_the_end, strict=True, **settings) as run:
+    with endoscope.Run(folder, trial="t", when=at_the_end, **{"strict": True, **settings}) as run:
         train(run.watch, STEPS)
     return run.path
 
@@ -302,20 +302,20 @@ def test_the_line_of_a_call_is_that_of_the_user(tmp_path: Path) -> None:
 def test_a_failure_while_notes_are_read_does_not_reach_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = mlp()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    run = endoscope.Run(tmp_path, trial="t", when=at_the_end)
-    run.watch(model, optimizer)
-
-    def fail(*_: Any) -> None:
-        raise ArithmeticError("deliberately broken")
-
-    with pytest.warns(endoscope.errors.RecordingWarning, match="deliberately broken"):
-        for number in range(4):
+    def train(watch: Any, steps: int) -> None:
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        watch(model, optimizer)
+        for number in range(steps):
             if number == 2:
                 monkeypatch.setattr(StepRecorder, "known_was_called", fail)
             model(torch.ones(5, 3)).sum().backward()
             optimizer.step()
             optimizer.zero_grad()
-        run.close()
-    assert endoscope.open(run.path).verify()
+
+    def fail(*_: Any) -> None:
+        raise ArithmeticError("deliberately broken")
+
+    with pytest.warns(endoscope.errors.RecordingWarning, match="deliberately broken"):
+        path = recorded(tmp_path, train, strict=False)
+    assert endoscope.open(path).verify()
