@@ -20,8 +20,8 @@ Parameters get their hooks when the first backward pass begins (`engine_starts`)
 against when its loss is known. A parameter that has no `.grad` then needs only the hook that sees it arrive there, and
 what that means is thought about later (`drain`). If a pass is not announced, the first gradient of a value tells of it.
 
-Values of a step whose recorder postpones everything have no slots yet. What comes for them is put into *cells*, lists
-that autograd itself appends to, and gets its place with the slot (`watch`).
+Values of a step whose recorder postpones everything have no slots yet: what comes for them waits in `cells.py` until
+they are watched.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from torch import Tensor
 
 from endoscope.capture.patches import HEARS_PASSES
 from endoscope.capture.regions import storage_key, version_of
+from endoscope.recording.cells import Cells
 from endoscope.recording.grad_hooks import GradHooks, numbers
 from endoscope.schema.recording import GRADIENT
 
@@ -83,11 +84,9 @@ class LossGradients:
         self._seen_before: set[int] = set()  # those with a hook that sees it come, too
         self._depth = 0  # of backward passes that run inside of each other
         self.before_pass: Callable[[], None] | None = None  # told when one begins
-        self._cells: dict[int, tuple[Tensor, list[Tensor]]] = {}  # id of a tensor -> what came for it
-        self._cells_name: str | None = None  # the loss of the pass that fills them; None if nobody is to have it
-        self._cell_slots: dict[int, int] = {}  # id of a tensor that has its slot by now
-        self._put_aside: dict[int, list[tuple[str, list[Tensor]]]] = {}  # id of one that has none -> loss, gradients
-        self._may_be_filled = False  # a pass has begun since they were emptied
+        self._cells = Cells()
+        self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
+        self._may_have_come = False  # something, since it was drained
         self._stopped = False
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
@@ -140,7 +139,7 @@ class LossGradients:
         self._depth -= 1
         if self._depth:  # what comes from now on belongs to the pass around it
             self.drain()
-            self._cells_name = self._name_in_cells()
+            self._pass_name = self._name_of_pass()
 
     def _prepare(self) -> None:
         if self._broken or self._stopped:
@@ -148,7 +147,7 @@ class LossGradients:
         try:
             with torch._C.DisableTorchFunction():
                 self.drain()
-                self._cells_name, self._may_be_filled = self._name_in_cells(), True
+                self._pass_name, self._may_have_come = self._name_of_pass(), True
                 if self.before_pass is not None:
                     self.before_pass()
                 self._hook_parameters()
@@ -177,7 +176,7 @@ class LossGradients:
             if gradient is not None and parameters[slot].grad is gradient and gradient._version == version:
                 self._reliable.add(slot)
 
-    def _name_in_cells(self) -> str | None:
+    def _name_of_pass(self) -> str | None:
         return None if self._handed_over and self.current is None else self.name
 
     def _hook_parameters(self) -> None:
@@ -210,8 +209,9 @@ class LossGradients:
     # ---- hooks -----------------------------------------------------------------------------------
 
     def watch(self, slot: int, tensor: Tensor) -> None:
-        if id(tensor) in self._cells and id(tensor) not in self._cell_slots:
-            self._give_slot(slot, id(tensor))
+        if self._cells.needs_slot(tensor):
+            for name, came in self._cells.give_slot(slot, tensor):
+                self.found.setdefault((slot, name), []).extend(came)
             return
         if self._stopped or not tensor.requires_grad or not torch.is_grad_enabled():
             return
@@ -246,25 +246,8 @@ class LossGradients:
     # ---- values that have no slot yet ------------------------------------------------------------
 
     def gather(self, tensors: list[Tensor]) -> bool:
-        """Take the gradients of ordinary tensors; whose they are is said later. False if that cannot be."""
-        cells, places, number = self._cells, self._hooks.places, next(numbers)
-        for tensor in tensors:
-            grad_fn = tensor.grad_fn
-            hooks: Any = tensor._backward_hooks
-            if grad_fn is None:
-                if tensor.requires_grad:
-                    return False
-            elif id(tensor) not in cells:
-                cell: list[Tensor] = []
-                cells[id(tensor)] = (tensor, cell)
-                if hooks is None:
-                    hooks = tensor._backward_hooks = OrderedDict()
-                    grad_fn._register_hook_dict(tensor)
-                hooks[number] = cell.append
-                if len(hooks) > 1:
-                    hooks.move_to_end(number, last=False)  # what others do with the gradient is theirs
-                places.append((hooks, number))
-        return True
+        """Take the gradients of ordinary tensors; whose they are is said by `watch`. False if that cannot be."""
+        return self._cells.gather(tensors, self._hooks.places)
 
     def tell_of_pass(self, tensor: Tensor) -> None:
         """The gradient of this one tells of passes that nobody announces."""
@@ -273,38 +256,26 @@ class LossGradients:
     def _felt(self, reference: Any, gradient: Tensor) -> None:
         if not self._depth:
             self._prepare()
-            _, cell = self._cells.get(id(reference()), (None, []))
-            cell.append(gradient)  # its own hook has come too late
+            self._cells.add(reference(), gradient)  # its own hook has come too late
 
     def drain(self) -> None:
-        """What lies in the cells came in the pass that began last, and so did the arrivals."""
-        if not self._may_be_filled:
+        """Whatever has come belongs to the pass that began last."""
+        if not self._may_have_come:
             return
-        self._may_be_filled = self._depth > 0
+        self._may_have_come = self._depth > 0
         try:
             arrivals = self._arrivals.copy()
             self._arrivals.clear()
             for slot, gradient, version in arrivals:
-                self._has_arrived(slot, gradient, version, self._cells_name or self.name)
-            self._empty_cells(self._cells_name)
+                self._has_arrived(slot, gradient, version, self._pass_name or self.name)
+            name = self._pass_name
+            came, placed = self._cells.empty(name)
+            if name is not None and came:
+                self.losses[name] = None
+                for slot, gradients in placed:
+                    self.found.setdefault((slot, name), []).extend(gradients)
         except Exception as error:
             self._break(error)
-
-    def _empty_cells(self, name: str | None) -> None:
-        for identity, (_, cell) in self._cells.items():
-            if cell:
-                came = cell.copy()
-                cell.clear()
-                if name is not None:
-                    self.losses[name] = None
-                    self._put_aside.setdefault(identity, []).append((name, came))
-                    if identity in self._cell_slots:
-                        self._give_slot(self._cell_slots[identity], identity)
-
-    def _give_slot(self, slot: int, identity: int) -> None:
-        self._cell_slots[identity] = slot
-        for name, came in self._put_aside.pop(identity, ()):
-            self.found.setdefault((slot, name), []).extend(came)
 
     # What autograd calls: whatever is usual in one function each, the rest below. A failure of ours must not end the
     # backward pass.
@@ -487,7 +458,6 @@ class LossGradients:
         self.found.clear()
         self._arrivals.clear()
         self._cells.clear()
-        self._put_aside.clear()
 
     def renew(self) -> None:
         """As if nothing had ever been watched but the parameters, whose hooks are off."""

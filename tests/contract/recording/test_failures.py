@@ -54,8 +54,9 @@ PLACES = """
     endoscope.recording.capture:Capture.renew
     endoscope.recording.capture:Capture.wipe
     endoscope.recording.rooms:Rooms.copy
-    endoscope.recording.losses:LossGradients._empty_cells
-    endoscope.recording.losses:LossGradients.gather
+    endoscope.recording.cells:Cells.gather
+    endoscope.recording.cells:Cells.give_slot
+    endoscope.recording.cells:Cells.empty
     endoscope.recording.losses:LossGradients.tell_of_pass
     endoscope.recording.losses:LossGradients._hook_parameters
     endoscope.recording.losses:LossGradients._has_arrived
