@@ -154,3 +154,30 @@ def test_a_gradient_that_is_used_up_inside_of_the_pass_is_recorded(tmp_path: Pat
 
     node.register_hook(use_up)
     assert recorded_means(tmp_path, model) == [4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [
+        torch.autograd.backward,
+        lambda loss: torch.autograd.backward([loss]),
+        lambda loss: torch.autograd.backward(tensors=loss),
+    ],
+    ids=["a tensor", "a list", "by its name"],
+)
+@pytest.mark.parametrize("keep", [0, 4])
+def test_a_loss_is_recorded_whichever_way_it_is_handed_over(
+    tmp_path: Path, backward: Callable[[Tensor], None], keep: int
+) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="t", when=1, keep=keep, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(3):
+            with run.step():
+                backward(model(torch.ones(4, 3)).sum())
+                optimizer.step()
+                optimizer.zero_grad()
+    recording = endoscope.open(run.path)
+    assert len(recording.series("loss", "mean").values) == 3
+    assert recording.series("weight", "mean", of="gradient:loss").values.tolist() == [4.0] * 3

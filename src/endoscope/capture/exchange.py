@@ -71,7 +71,7 @@ class Exchanges:
             original = getattr(owner, name) if inherited else owner.__dict__[name]
             self._attributes.append(_Attribute(owner, name, inherited, original, make(getattr(owner, name))))
 
-    def add_code(self, owner: type, name: str, make: Callable[[Any], Any], packed: bool = False) -> bool:
+    def add_code(self, owner: Any, name: str, make: Callable[[Any], Any], packed: bool = False) -> bool:
         """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
 
         With `packed` the observer of a method gets three things: the object, a tuple and a dict of arguments.

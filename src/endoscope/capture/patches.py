@@ -30,6 +30,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 #: Modes that do not want to see composites whole; the recorder adds itself.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
 #: Whether recorders are told when a backward pass begins; not with versions of torch that run it in another way.
-HEARS_PASSES = hasattr(torch.autograd.graph, "_engine_run_backward")
+HEARS_PASSES = isinstance(getattr(torch.autograd.graph, "_engine_run_backward", None), FunctionType)
 _lock = threading.RLock()
 _exchanges = Exchanges()  # of the last time: a recording puts them in at every step
 _traces = 0
@@ -207,9 +208,9 @@ def _all_exchanges() -> Exchanges:
         exchanges.add(torch.nn.Module, "_call_impl", _observed_call_of_others)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
-    exchanges.add(torch.autograd, "backward", _observed_backward)
-    for module in (torch.autograd, torch.autograd.graph) if HEARS_PASSES else ():
-        exchanges.add(module, "_engine_run_backward", _observed_pass)
+    exchanges.add_code(torch.autograd, "backward", _observed_backward)  # people import it by its name
+    if HEARS_PASSES:
+        exchanges.add_code(torch.autograd.graph, "_engine_run_backward", _observed_pass)
     exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
     _observe_transforms(exchanges)
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
@@ -386,7 +387,6 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
         recorder = _lone_recorder()
         if recorder is None:

@@ -145,10 +145,13 @@ class StepRecorder(Recorder):
         return super().hear_slowly(func, facts, args, kwargs)
 
     def backward_begins(self, args: Any, kwargs: Any) -> Any:
-        if self.deaf or self.resting or not args or not isinstance(args[0], Tensor):
+        losses = args[0] if args else kwargs.get("tensors")
+        if losses.__class__ in (tuple, list) and len(losses) == 1:
+            losses = losses[0]
+        if self.deaf or self.resting or not isinstance(losses, Tensor):
             return _NO_PASS
         try:
-            name, gradients = self.loss_name(args[0]), self.holder.gradients
+            name, gradients = self.loss_name(losses), self.holder.gradients
             return gradients.begin_pass(name, self.holder.meter, _keeps_graph(args, kwargs))
         except Exception as error:
             self.give_up("the beginning of a backward pass", error)
