@@ -70,8 +70,8 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        targets = self._rooms.targets
         gone = self._rooms.copy()
+        targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
         else:
@@ -158,6 +158,7 @@ class Capture:
         self.meter = self.heard.holder.meter = Meter(self.heard, self.batches, raw, known)
 
     def end(self) -> None:
+        self.seconds += len(self.heard.notes.taken) * SECS_PER_NOTE
         self.listener.close()
         self.gradients.stop()
         if self.meter is not None:
@@ -271,7 +272,6 @@ class Capture:
         """Seconds spent on the training thread until the step ended; hearing is estimated, measuring it costs more."""
         heard = self.heard
         spent = len(heard.nodes) * SECS_PER_OPERATION + len(heard.calls.entries) * SECS_PER_CALL
-        spent += len(heard.notes.taken) * SECS_PER_NOTE
         return self.seconds + spent + (0.0 if self.meter is None else self.meter.seconds)
 
     def shape(self, slot: int) -> tuple[int, ...] | None:

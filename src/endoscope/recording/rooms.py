@@ -15,7 +15,7 @@ from torch import Tensor
 
 from endoscope.stats import Copies
 
-_FACTS = attrgetter("shape", "dtype", "device", "requires_grad", "layout")
+_FACTS = attrgetter("shape", "dtype", "requires_grad")  # where and how they lie is asked by `Copies.fit`
 _KIND = attrgetter("shape", "dtype", "device")
 
 
@@ -53,6 +53,7 @@ class Rooms:
     def copy(self) -> list[int]:
         """Copy the parameters that were asked about last; returns which of them have no memory now."""
         if self._copies is None or not self._copies.fit(self._parameters):
+            self.targets = [self._room(parameter) for parameter in self._parameters]  # they may be on another device
             self._copies = Copies(self._parameters, self.targets)
         return self._copies.make()
 
