@@ -319,3 +319,38 @@ def test_a_failure_while_notes_are_read_does_not_reach_training(
     with pytest.warns(endoscope.errors.RecordingWarning, match="deliberately broken"):
         path = recorded(tmp_path, train, strict=False)
     assert endoscope.open(path).verify()
+
+
+def test_an_error_of_a_known_module_is_raised_once(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+    for _ in range(3):
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=True)
+
+    def body(step: Any) -> Tensor:
+        with pytest.raises(TypeError):
+            loop.model[0](object())
+        with pytest.raises(RuntimeError):
+            loop.model(torch.ones(5, 2))
+        return loop.model(torch.ones(5, 3)).sum()
+
+    loop.step(body, keep=True)
+    recording = loop.recording()
+    assert len(recording.steps) == 4 and not recording.gaps
+
+
+def test_parts_without_gradients_are_no_hindrance(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+
+    def body(step: Any) -> Tensor:
+        with torch.no_grad():
+            loop.model(torch.ones(5, 3))
+        with torch.inference_mode():
+            loop.model(torch.ones(5, 3))
+        return loop.model(torch.ones(5, 3)).sum()
+
+    for _ in range(4):
+        loop.step(body, keep=True)
+    recording = loop.recording()
+    assert not recording.gaps
+    counts = recording.sql("select pass, of, count(*) from stats where node = '1' group by all order by all").rows
+    assert counts == [(1, "value", 4), (2, "value", 4), (3, "gradient:loss", 4), (3, "value", 4)]

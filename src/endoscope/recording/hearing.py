@@ -104,6 +104,7 @@ class StepRecorder(Recorder):
     def begin_again(self) -> None:
         """For another step, if there were only notes of the one before."""
         self._losses.clear()
+        self.notes.clear()
         self.inside_target = self.ignores_evaluation = self.resting = False
 
     def catch_up(self) -> None:

@@ -97,20 +97,23 @@ class Notes:
             known = known_calls.get(id(module))
             if known is None or not recorder.postpones or not recorder.inside_target or len(args) != 1 or kwargs:
                 return others(original, module, args, kwargs)
+            (given,) = args
             try:
-                (given,) = args
                 # Slots of parameters change when somebody writes into them, and then notes are read.
                 slots = ids if self.were_read else None
                 if given.__class__ is not Tensor or id(given) in written or not known.still_holds(slots, written):
-                    return others(original, module, args, kwargs)
-                # Behind this, two functions of `patches.py` and that of `nn.Module.__call__`.
-                frame, position = self._container
-                caller = getframe(4)
-                if caller is not frame:
-                    position = self._position(caller)
+                    known = None
+                else:
+                    # Behind this, two functions of `patches.py` and that of `nn.Module.__call__`.
+                    frame, position = self._container
+                    caller = getframe(4)
+                    if caller is not frame:
+                        position = self._position(caller)
             except Exception as error:
                 recorder.give_up("a module call", error)
-                return original(module, *args)
+                known = None
+            if known is None:
+                return others(original, module, args, kwargs)
             with _unheard():
                 out = original(module, given)
                 try:
@@ -185,8 +188,9 @@ class Notes:
         held: list[Tensor] = []
         for note in self.taken:
             kind = note[0]
+            given: Any = ()
             if kind == KNOWN:
-                given: Any = (note[2],)
+                given = (note[2],)
                 held.append(note[3])
                 made.add(id(note[3]))
             elif kind == CALLED:
@@ -194,9 +198,10 @@ class Notes:
                 made.add(id(note[4]))
             elif kind == BEGUN:
                 given = note[2] if note[4] else ()
-            elif kind == HELD or note[3]:
-                given = ()
-                held.append(note[3] if kind == HELD else note[1])
+            elif kind == HELD:
+                held.append(note[3])
+            elif note[3]:
+                held.append(note[1])
             for value in given:
                 if value.__class__ is Tensor and id(value) not in made and value.requires_grad:
                     if not self._recorder.knows(value):  # from outside of the step: its gradient is recorded, too
