@@ -405,8 +405,8 @@ def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-        # Of all threads: a pass may be started in another one than the model was called in.
-        told = [r.passes for recorders in list(_active.values()) for r in recorders if r.passes is not None]
+        # Not those of other threads: what they have heard may change at any moment.
+        told = [r.passes for r in _active.get(threading.get_ident(), ()) if r.passes is not None]
         for passes in told:
             passes.engine_starts()
         try:

@@ -168,7 +168,7 @@ class Capture:
         """Drop all that was noted of the user's tensors."""
         self.listener.close()  # once more, should the end have failed
         self.gradients.let_go()
-        self.heard.notes.clear()
+        self.heard.notes.end_step()
         self.heard.random_state = None
         self.parameters.before = {}
 
@@ -259,7 +259,8 @@ class Capture:
 
     def copy_all(self) -> None:
         """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""
-        self.parameters.copy_those([p for _, p in self.parameters.named])
+        with torch._C.DisableTorchFunction():
+            self.parameters.copy_those([p for _, p in self.parameters.named])
 
     def nonfinite(self) -> bool:
         """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""

@@ -24,12 +24,12 @@ class Cells:
 
     def __init__(self) -> None:
         self._cells: dict[int, tuple[Tensor, list[Tensor]]] = {}
-        self._slots: dict[int, int] = {}
-        self._waiting: dict[int, list[Came]] = {}  # for their slots
+        self._slots: dict[int, list[int]] = {}
+        self._came: dict[int, list[Came]] = {}  # in earlier passes
 
     def clear(self) -> None:
         self._cells.clear()
-        self._waiting.clear()
+        self._came.clear()
 
     def gather(self, tensors: list[Tensor], places: list[tuple[dict[Any, Any], int]]) -> bool:
         """Take the gradients of ordinary tensors; False if that cannot be. `places` gets the hooks, to be taken off."""
@@ -46,9 +46,10 @@ class Cells:
                 if hooks is None:
                     hooks = tensor._backward_hooks = OrderedDict()
                     grad_fn._register_hook_dict(tensor)
+                others = list(hooks.items())  # what they make of the gradient is theirs, so ours is the first
+                hooks.clear()
                 hooks[number] = cell.append
-                if len(hooks) > 1:
-                    hooks.move_to_end(number, last=False)  # what others make of the gradient is theirs
+                hooks.update(others)
                 places.append((hooks, number))
         return True
 
@@ -57,26 +58,26 @@ class Cells:
         if id(tensor) in self._cells:
             self._cells[id(tensor)][1].append(gradient)
 
-    def needs_slot(self, tensor: Tensor) -> bool:
-        return id(tensor) in self._cells and id(tensor) not in self._slots
+    def has(self, tensor: Tensor) -> bool:
+        return id(tensor) in self._cells
 
-    def give_slot(self, slot: int, tensor: Tensor) -> list[Came]:
-        """Returns what has come so far."""
-        self._slots[id(tensor)] = slot
-        return self._waiting.pop(id(tensor), [])
+    def give_slot(self, slot: int, tensor: Tensor, past: bool) -> list[Came]:
+        """Returns what has come so far, if that is meant, too."""
+        slots = self._slots.setdefault(id(tensor), [])
+        if slot in slots:
+            return []
+        slots.append(slot)
+        return self._came.get(id(tensor), []) if past else []
 
     def empty(self, loss: str | None) -> tuple[bool, list[tuple[int, list[Tensor]]]]:
-        """Whether anything lay in them, and what of it has a slot. It is thrown away if it belongs to no loss."""
+        """Whether anything lay in them, and what of it has slots. It is thrown away if it belongs to no loss."""
         came, placed = False, []
         for identity, (_, cell) in self._cells.items():
             if cell:
                 gradients = cell.copy()
                 cell.clear()
-                if loss is None:
-                    continue
-                came = True
-                if identity in self._slots:
-                    placed.append((self._slots[identity], gradients))
-                else:
-                    self._waiting.setdefault(identity, []).append((loss, gradients))
+                if loss is not None:
+                    came = True
+                    self._came.setdefault(identity, []).append((loss, gradients))
+                    placed += [(slot, gradients) for slot in self._slots.get(identity, ())]
         return came, placed

@@ -109,11 +109,16 @@ class StepRecorder(Recorder):
 
     def catch_up(self) -> None:
         if self.notes.taken:
+            gradients = self.holder.gradients
+            gradients.drain()
+            gradients.looks_back = True
             try:
                 with _unheard(), torch.enable_grad():
                     self.notes.read()
             except Exception as error:
                 self.give_up("what was noted of a step", error)
+            finally:
+                gradients.looks_back = False
         self.holder.gradients.drain()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -305,13 +310,29 @@ class StepRecorder(Recorder):
         self.holder.module_ended(call, out, version)
         calls.current = calls.entries[call].parent
 
-    def module_began(self, module: torch.nn.Module, args: Any, position: tuple[Any, int]) -> None:
+    def module_began(
+        self, module: torch.nn.Module, args: Any, position: tuple[Any, int], versions: dict[int, int]
+    ) -> None:
+        """`versions` are those of the arguments of a model, when it was called."""
         slots = self._slots_of_plain(args) if self.inside_target and id(module) in self.calls.addresses else None
-        if slots is None:
-            call = self.begin_module(module, args, {})
-            self.calls.entries[call].position = position
-        else:
+        if slots is not None:
             self.calls.begin(module, len(self.nodes), slots, False, position)
+            return
+        asks, self.ignores_evaluation = self.ignores_evaluation, False  # that was asked when the note was taken
+        held = self.kept.keys() | ()
+        try:
+            call = self.begin_module(module, args, {})
+        finally:
+            self.ignores_evaluation = asks
+        self.calls.entries[call].position = position
+        self.noted_versions(args, versions, held)
+
+    def noted_versions(self, tensors: Iterable[Any], versions: dict[int, int], held: set[int]) -> None:
+        """What is held since then, of these, had other versions when it was noted: somebody may have written since."""
+        for tensor in tensors:
+            slot = self.ids.get(id(tensor), -1)
+            if slot in self.kept and slot not in held:
+                self.kept_versions[slot] = versions.get(id(tensor), -1)
 
     def end_current(self, root: bool, out: Any = None, version: int | None = None) -> None:
         """The call of a module that was noted is over; without a result if it raised."""

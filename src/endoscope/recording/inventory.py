@@ -41,7 +41,7 @@ class Inventory:
         self.positions: dict[int, int] = {}  # id of a parameter -> its position
         self.buffers: list[tuple[str, Tensor]] = []
         self.known_calls: dict[int, Known] = {}  # by the id of the module
-        self.reliable: set[int] = set()  # parameters that have their gradient when a pass has ended: `losses.py`
+        self.reliable: dict[int, int] = {}  # parameters that have their gradient when a pass has ended: `losses.py`
         self.was_heard = False  # so that it is known what there is to know about calls
 
     def clear(self) -> None:
@@ -78,7 +78,7 @@ class Inventory:
 
     def _take(self) -> None:
         self.was_heard = False
-        self.reliable = set()
+        self.reliable = {}
         self.calls = Calls()
         self.known_calls = {}
         parameters: dict[int, tuple[str, Tensor]] = {}

@@ -18,7 +18,8 @@ a block that names it.
 
 Parameters get their hooks when the first backward pass begins (`engine_starts`), not before: many a step is decided
 against when its loss is known. A parameter that has no `.grad` then needs only the hook that sees it arrive there, and
-what that means is thought about later (`drain`). If a pass is not announced, the first gradient of a value tells of it.
+what that means is thought about later (`drain`). If a pass is not announced, the gradient of a value, or of the model's
+result, tells of it.
 
 Values of a step whose recorder postpones everything have no slots yet: what comes for them waits in `cells.py` until
 they are watched.
@@ -59,11 +60,12 @@ class LossGradients:
         self,
         default: str = "loss",
         failed: Callable[[str, BaseException], None] | None = None,
-        reliable: set[int] | None = None,
+        reliable: dict[int, int] | None = None,
     ) -> None:
         self.default = default
-        #: Slots of parameters that have their gradient when a pass has ended; learned, and kept for other steps.
-        self._reliable = set() if reliable is None else reliable
+        #: Slots of parameters that have their gradient when a pass has ended, with the version that it has then;
+        #: learned, and kept for other steps.
+        self._reliable = {} if reliable is None else reliable
         self._failed = failed or _pass_on
         self._broken = False
         self.current: str | None = None  # the block `step.gradients(name)` around us
@@ -85,6 +87,7 @@ class LossGradients:
         self._depth = 0  # of backward passes that run inside of each other
         self.before_pass: Callable[[], None] | None = None  # told when one begins
         self._cells = Cells()
+        self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
         self._stopped = False
@@ -163,10 +166,13 @@ class LossGradients:
                 unseen, self._unseen = self._unseen, []
                 for slot, parameter in unseen:
                     gradient = parameter.grad
-                    if gradient is not None:
-                        self._arrivals.append((slot, gradient, gradient._version))
+                    if gradient is None:
+                        del self._reliable[slot]  # not reached, or somebody has begun to use gradients up
+                    elif gradient._version != self._reliable[slot]:  # somebody has begun to write into them
+                        del self._reliable[slot]
+                        self.lost.append(slot)
                     else:
-                        self._reliable.discard(slot)  # not reached, or somebody has begun to use gradients up
+                        self._arrivals.append((slot, gradient, gradient._version))
         except Exception as error:
             self._break(error)
 
@@ -174,7 +180,7 @@ class LossGradients:
         parameters = dict(self._parameters)
         for slot, gradient, version in self._arrivals:
             if gradient is not None and parameters[slot].grad is gradient and gradient._version == version:
-                self._reliable.add(slot)
+                self._reliable[slot] = version
 
     def _name_of_pass(self) -> str | None:
         return None if self._handed_over and self.current is None else self.name
@@ -185,6 +191,8 @@ class LossGradients:
         Those that had their gradient when an earlier pass had ended are looked at then, and need no hook at all.
         """
         alone = self._depth == 1 and not self.hold_all and not self._handed_over
+        if alone and self._reliable and self._have_hooks_of_others():
+            self._reliable.clear()  # nobody knows what they do with gradients
         reliable, after, before, unseen = self._reliable, self._seen_after, self._seen_before, self._unseen
         for slot, parameter in self._parameters:
             if not parameter.requires_grad or slot in before:
@@ -200,6 +208,13 @@ class LossGradients:
                 before.add(slot)
                 self._hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
 
+    def _have_hooks_of_others(self) -> bool:
+        for _, parameter in self._parameters:
+            for hooks in (parameter._backward_hooks, parameter._post_accumulate_grad_hooks):
+                if hooks and max(hooks) >= 0:  # the numbers of ours are negative
+                    return True
+        return False
+
     def hook_all_parameters(self) -> None:
         """Nobody will tell when a pass begins."""
         before, self.hold_all = self.hold_all, True
@@ -209,8 +224,8 @@ class LossGradients:
     # ---- hooks -----------------------------------------------------------------------------------
 
     def watch(self, slot: int, tensor: Tensor) -> None:
-        if self._cells.needs_slot(tensor):
-            for name, came in self._cells.give_slot(slot, tensor):
+        if self._cells.has(tensor):
+            for name, came in self._cells.give_slot(slot, tensor, past=self.looks_back):
                 self.found.setdefault((slot, name), []).extend(came)
             return
         if self._stopped or not tensor.requires_grad or not torch.is_grad_enabled():
@@ -444,9 +459,10 @@ class LossGradients:
         return total
 
     def stop(self) -> None:
-        """Take the hooks off."""
-        self._stopped = True
-        self._hooks.take_off()
+        """Take the hooks off; there will be no others."""
+        if not self._stopped:
+            self._stopped = True
+            self._hooks.take_off()
 
     def let_go(self) -> None:
         self.stop()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST = 64  # notes: they hold tensors that training may have let go of
 CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
+_CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
 IN_SEQUENCE = own_code(torch.nn.Sequential.forward, container)
 _in_backward = torch._C._current_graph_task_id
 _unheard = torch._C.DisableTorchFunction
@@ -46,11 +47,16 @@ class Notes:
         self._recorder = recorder
         self.taken: list[tuple[Any, ...]] = []
         self.were_read = False
+        self._steps = 0  # that are over
         self._container: tuple[Any, Any] = (None, None)  # the frame of a container that runs; the user's line around it
 
     def clear(self) -> None:
         self.taken.clear()
         self._container = (None, None)
+
+    def end_step(self) -> None:
+        self._steps += 1
+        self.clear()
 
     # ---- taking notes ----------------------------------------------------------------------------
 
@@ -79,8 +85,9 @@ class Notes:
             frame = getframe(1)
             while inner[frame.f_code.co_filename] and frame.f_back is not None:
                 frame = frame.f_back
+            versions = _versions(args)
             out = func(*args, **kwargs) if kwargs else func(*args)
-            taken.append((CALLED, func, args, kwargs, out, frame.f_code, frame.f_lasti))
+            taken.append((CALLED, func, args, kwargs, out, frame.f_code, frame.f_lasti, versions))
             if out.__class__ is not Tensor or len(taken) > MOST:
                 recorder.catch_up()
             return out
@@ -104,9 +111,11 @@ class Notes:
                 if given.__class__ is not Tensor or id(given) in written or not known.still_holds(slots, written):
                     known = None
                 else:
-                    # Behind this, two functions of `patches.py` and that of `nn.Module.__call__`.
+                    # Behind this, two functions of `patches.py` and, mostly, that of `nn.Module.__call__`.
                     frame, position = self._container
-                    caller = getframe(4)
+                    caller: Any = getframe(3)
+                    if caller.f_code is _CALL:
+                        caller = caller.f_back
                     if caller is not frame:
                         position = self._position(caller)
             except Exception as error:
@@ -129,21 +138,27 @@ class Notes:
         recorder, inside = self._recorder, self._recorder.inside_target
         if not recorder.may_note(module):
             return recorder.__class__.call_module(recorder, original, module, args, kwargs)
-        root = not inside and id(module) in recorder.roots
+        root, steps = not inside and id(module) in recorder.roots, self._steps
         try:
             if kwargs or not _LASTING.issuperset(map(type, args)):
                 recorder.begin_module(module, args, kwargs)
             else:
-                # Behind this, the function above, and what is behind that.
-                self.taken.append((BEGUN, module, args, self._position(sys._getframe(5)), root))
+                caller: Any = sys._getframe(4)  # behind this, the function above, and what is behind that
+                if caller.f_code is _CALL:
+                    caller = caller.f_back
+                versions = _versions(args) if root else {}
+                self.taken.append((BEGUN, module, args, self._position(caller), root, versions))
                 recorder.inside_target = inside or root
         except Exception as error:
             recorder.give_up("a module call", error)
         try:
             out = original(module, *args, **kwargs)
         except BaseException:
-            recorder.end_current(root)
+            if self._steps == steps:
+                recorder.end_current(root)
             raise
+        if self._steps != steps:  # the step was over when the module had hardly begun: its hook says so
+            return out
         if out.__class__ is not Tensor or not recorder.postpones:
             recorder.end_current(root, out)
             return out
@@ -198,6 +213,7 @@ class Notes:
                 made.add(id(note[4]))
             elif kind == BEGUN:
                 given = note[2] if note[4] else ()
+                held += [value for value in given if value.__class__ is Tensor]
             elif kind == HELD:
                 held.append(note[3])
             elif note[3]:
@@ -236,13 +252,15 @@ class Notes:
             recorder.inside_target = not entering
         for kind, *facts in notes:
             if kind == CALLED:
-                func, args, kwargs, out, code, instruction = facts
+                func, args, kwargs, out, code, instruction, versions = facts
+                held = recorder.kept.keys() | ()
                 recorder.understand(func, recorder.simple[func], args, kwargs, out, code, instruction, 0, 0)
+                recorder.noted_versions(args, versions, held)
             elif kind == KNOWN:
                 recorder.known_was_called(*facts)
             elif kind == BEGUN:
-                module, args, position, _ = facts
-                recorder.module_began(module, args, position)
+                module, args, position, _, versions = facts
+                recorder.module_began(module, args, position, versions)
             elif kind == ENDED:
                 out, version, with_grad, root = facts
                 with torch.set_grad_enabled(with_grad):
@@ -250,6 +268,10 @@ class Notes:
             else:
                 name, what, tensor, version = facts
                 recorder.holder.hold(name, "", what, tensor, version=version)
+
+
+def _versions(values: Any) -> dict[int, int]:
+    return {id(value): _version(value) for value in values if value.__class__ is Tensor}
 
 
 def _version(tensor: Tensor) -> int:
