@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,7 @@ def told(path: str) -> dict[str, Any]:
 
 def recorded(folder: Path, train: Callable[[Any, int], Any], **settings: Any) -> str:
     torch.manual_seed(5)
-    with endoscope.Run(folder, trial="t", when=at_the_end, **{"strict": True, **settings}) as run:
+    with endoscope.Run(folder, trial="t", **{"strict": True, "when": at_the_end, **settings}) as run:
         train(run.watch, STEPS)
     return run.path
 
@@ -354,3 +355,114 @@ def test_parts_without_gradients_are_no_hindrance(tmp_path: Path) -> None:
     assert not recording.gaps
     counts = recording.sql("select pass, of, count(*) from stats where node = '1' group by all order by all").rows
     assert counts == [(1, "value", 4), (2, "value", 4), (3, "gradient:loss", 4), (3, "value", 4)]
+
+
+def test_hooks_of_the_user_change_nothing_of_what_arrived(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+
+    def body(step: Any) -> Tensor:
+        out: Tensor = loop.model(torch.ones(5, 3))
+        out.register_hook(lambda gradient: gradient * 0)
+        return out.sum()
+
+    for _ in range(3):
+        loop.step(body, keep=True)
+    assert loop.recording().series("output", "mean", of="gradient:loss").values.tolist() == [1.0] * 3
+
+
+def test_a_tensor_that_is_handed_back_has_its_gradient_twice(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, nn.Sequential(nn.Linear(3, 4), nn.Flatten(), nn.Linear(4, 2)))
+    for _ in range(3):
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=True)
+    recording = loop.recording()
+    for node in ("0", "1"):
+        assert len(recording.series(node, "mean", of="gradient:loss").values) == 3
+
+
+def test_the_input_of_a_second_model_has_a_gradient(tmp_path: Path) -> None:
+    loop, other = Loop(tmp_path, mlp()), nn.Linear(2, 2)
+    loop.run.watch(other, loop.optimizer, name="other")
+    for _ in range(4):
+        loop.step(lambda step: other(torch.tanh(loop.model(torch.ones(5, 3)))).sum(), keep=True)
+    assert len(loop.recording().series("other.input", "mean", of="gradient:loss").values) == 4
+
+
+def test_an_input_that_is_overwritten_unheard_is_a_gap(tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(3, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.last(x + 1)
+            return out
+
+    loop, table = Loop(tmp_path, Net()), nn.Parameter(torch.zeros(5, 3))
+    loop.optimizer.add_param_group({"params": [table]})
+    for _ in range(3):
+        loop.step(lambda step: loop.model(table.detach()).sum() + table.sum(), keep=True)
+    recording = loop.recording()
+    assert {gap.step for gap in recording.gaps if gap.node == "input"} == {0, 1, 2}
+
+
+def test_a_pass_that_ends_in_evaluation_mode_is_one_of_training(tmp_path: Path) -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="t", when=at_the_end, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(3):
+            both = model(torch.ones(5, 3)) + model(torch.ones(5, 3))
+            model.eval()
+            both.sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            model.train()
+    assert [step.passes for step in endoscope.open(run.path).steps] == [2, 2, 2]
+    assert len({step.tensors for step in endoscope.open(run.path).steps}) == 1
+
+
+def test_a_step_without_an_update_keeps_nothing_alive(tmp_path: Path) -> None:
+    model, results = mlp(), list[weakref.ref[Tensor]]()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="t", when=lambda info: info.metrics.get("loss", 0) > 0, strict=True) as run:
+        run.watch(model, optimizer)
+        for number in range(8):
+            optimizer.zero_grad()
+            out = model(torch.ones(5, 3))
+            results.append(weakref.ref(out))
+            out.sum().backward()
+            del out
+            if number % 2:
+                optimizer.step()
+    gc.collect()
+    assert not any(result() is not None for result in results)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_passes_of_other_threads_are_none_of_ours(tmp_path: Path, late: bool) -> None:
+    stop = threading.Event()
+
+    def train_another() -> None:
+        model = mlp()
+        while not stop.is_set():
+            model(torch.ones(5, 3)).sum().backward()
+
+    def train(watch: Any, steps: int) -> None:
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        watch(model, optimizer)
+        for _ in range(60):
+            model(torch.ones(5, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    thread = threading.Thread(target=train_another)
+    thread.start()
+    try:
+        path = recorded(tmp_path, train, when=at_the_end if late else 1)
+    finally:
+        stop.set()
+        thread.join()
+    recording = endoscope.open(path)
+    assert len(recording.steps) == 60
+    assert not any(step.extra.get("no_gradient") for step in recording.steps)

@@ -108,7 +108,12 @@ class Notes:
             try:
                 # Slots of parameters change when somebody writes into them, and then notes are read.
                 slots = ids if self.were_read else None
-                if given.__class__ is not Tensor or id(given) in written or not known.still_holds(slots, written):
+                if (
+                    given.__class__ is not Tensor
+                    or id(given) in written
+                    or not _grad_on()  # what it returns may be made to have a gradient later, which is not its own
+                    or not known.still_holds(slots, written)
+                ):
                     known = None
                 else:
                     # Behind this, two functions of `patches.py` and, mostly, that of `nn.Module.__call__`.
@@ -147,7 +152,7 @@ class Notes:
                 if caller.f_code is _CALL:
                     caller = caller.f_back
                 versions = _versions(args) if root else {}
-                self.taken.append((BEGUN, module, args, self._position(caller), root, versions))
+                self.taken.append((BEGUN, module, args, self._position(caller), root, versions, _grad_on()))
                 recorder.inside_target = inside or root
         except Exception as error:
             recorder.give_up("a module call", error)
@@ -212,7 +217,7 @@ class Notes:
                 given = note[2] if not note[3] else (*note[2], *note[3].values())
                 made.add(id(note[4]))
             elif kind == BEGUN:
-                given = note[2] if note[4] else ()
+                given = note[2] if note[4] and note[6] else ()
                 held += [value for value in given if value.__class__ is Tensor]
             elif kind == HELD:
                 held.append(note[3])
@@ -259,8 +264,9 @@ class Notes:
             elif kind == KNOWN:
                 recorder.known_was_called(*facts)
             elif kind == BEGUN:
-                module, args, position, _, versions = facts
-                recorder.module_began(module, args, position, versions)
+                module, args, position, _, versions, with_grad = facts
+                with torch.set_grad_enabled(with_grad):
+                    recorder.module_began(module, args, position, versions)
             elif kind == ENDED:
                 out, version, with_grad, root = facts
                 with torch.set_grad_enabled(with_grad):
