@@ -130,8 +130,8 @@ def make_understanding(recorder: Recorder) -> Callable[..., Any]:
     """Notes a call that was made, for a recorder that does not hold tensors.
 
     An ordinary function writes nothing, so its arguments are what they were when it was called, as long as nobody else
-    has written since. How arguments are read is written out here and in the ear: calling a function for it would take as
-    long as the reading.
+    has written since. How arguments are read is written out here and in the ear: calling a function for that would take
+    as long as the reading.
     """
     ids, objects, slot_node = recorder.ids, recorder.objects, recorder.slot_node
     nodes, readers, calls = recorder.nodes, recorder.aliasing.readers, recorder.calls
