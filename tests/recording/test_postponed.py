@@ -466,3 +466,29 @@ def test_passes_of_other_threads_are_none_of_ours(tmp_path: Path, late: bool) ->
     recording = endoscope.open(path)
     assert len(recording.steps) == 60
     assert not any(step.extra.get("no_gradient") for step in recording.steps)
+
+
+@pytest.mark.parametrize("when", [1, at_the_end])
+def test_a_weight_that_is_used_more_and_less_often(tmp_path: Path, when: Any) -> None:
+    """Gradients of several uses are added up in place, so how often a gradient was written says nothing."""
+
+    class Repeated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.times = nn.Parameter(torch.ones(3)), 1
+
+        def forward(self, x: Tensor) -> Tensor:
+            return sum((x * self.weight for _ in range(self.times)), torch.zeros(()))
+
+    def train(watch: Any, _: int) -> None:
+        model = Repeated()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        watch(model, optimizer)
+        for model.times in (2, 5, 1, 3, 4, 2):
+            model(torch.ones(5, 3)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    recording = endoscope.open(recorded(tmp_path, train, when=when))
+    assert not recording.gaps
+    assert recording.series("weight", "mean", of="gradient:loss").values.tolist() == [10, 25, 5, 15, 20, 10]

@@ -14,11 +14,10 @@ the operation's own result on and stops hearing.
 from __future__ import annotations
 
 import contextlib
-import linecache
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from types import MethodType, TracebackType
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -35,6 +34,7 @@ from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
 from endoscope.recording.holding import Holder, role_of
 from endoscope.recording.known_calls import SETTINGS, Known, learned, own_code
+from endoscope.recording.outcome import outcome_of
 from endoscope.recording.postponed import IN_SEQUENCE, Notes
 from endoscope.schema.ops import Kind
 
@@ -463,7 +463,7 @@ class StepRecorder(Recorder):
             try:
                 return hear(mode, func, types, args, kwargs)
             except Exception as error:
-                done, out = _outcome(error.__traceback__)
+                done, out = outcome_of(error.__traceback__)
                 if done is None:
                     raise
                 self.give_up(f"torch.{getattr(func, '__name__', func)}", error)
@@ -481,24 +481,3 @@ def _keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:
 def is_evaluation(module: torch.nn.Module) -> bool:
     """Whether a forward pass that begins now is no part of training."""
     return not module.training or not torch.is_grad_enabled()
-
-
-def _outcome(trace: TracebackType | None) -> tuple[bool | None, Any]:
-    """Whose error: None if the user's own operation raised; else whether it had run, and its result.
-
-    Our innermost frame tells: if it stands on the line that calls the operation, the operation raised.
-    """
-    ours: list[TracebackType] = []
-    while trace is not None:
-        if "endoscope" in trace.tb_frame.f_globals.get("__name__", ""):
-            ours.append(trace)
-        trace = trace.tb_next
-    last = ours[-1]
-    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
-    if any(call in line for call in ("func(*args", "original(", "call_inside(", "body(")):
-        return None, None
-    for entry in reversed(ours):
-        values = entry.tb_frame.f_locals
-        if "func" in values and "out" in values:
-            return True, values["out"]
-    return False, None

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from endoscope.recording.meter import Meter
 
 _grad_on = torch.is_grad_enabled
+_NEVER = -1  # in the place of a version: a parameter that is not relied on any more
 
 
 def _pass_on(where: str, error: BaseException) -> None:
@@ -168,18 +169,18 @@ class LossGradients:
                     gradient = parameter.grad
                     if gradient is None:
                         del self._reliable[slot]  # not reached, or somebody has begun to use gradients up
-                    elif gradient._version != self._reliable[slot]:  # somebody has begun to write into them
-                        del self._reliable[slot]
-                        self.lost.append(slot)
-                    else:
-                        self._arrivals.append((slot, gradient, gradient._version))
+                        continue
+                    self._arrivals.append((slot, gradient, gradient._version))
+                    if gradient._version != self._reliable[slot]:  # another sum, or somebody has begun to write into it
+                        self._reliable[slot] = _NEVER
         except Exception as error:
             self._break(error)
 
     def _learn_from_arrivals(self) -> None:
         parameters = dict(self._parameters)
         for slot, gradient, version in self._arrivals:
-            if gradient is not None and parameters[slot].grad is gradient and gradient._version == version:
+            same = gradient is not None and parameters[slot].grad is gradient and gradient._version == version
+            if same and slot not in self._reliable:
                 self._reliable[slot] = version
 
     def _name_of_pass(self) -> str | None:
@@ -198,7 +199,7 @@ class LossGradients:
             if not parameter.requires_grad or slot in before:
                 continue
             plain = alone and parameter.grad is None
-            if plain and slot in reliable and slot not in after:
+            if plain and reliable.get(slot, _NEVER) != _NEVER and slot not in after:
                 unseen.append((slot, parameter))
                 continue
             if slot not in after:
