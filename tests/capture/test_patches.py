@@ -42,7 +42,7 @@ def unchanged() -> Iterator[dict[str, Any]]:
     after = everything()
     assert set(before) == set(after)
     assert [key for key in before if before[key] is not after[key]] == []
-    assert not patches._active
+    assert not patches.ACTIVE
     assert patches._traces == 0
     assert not patches._exchanges.are_on
 

@@ -73,7 +73,7 @@ def test_it_is_as_if_all_had_been_understood_at_once(
     noted = recorded(tmp_path / "noted", SCENARIOS[name])
     assert reads
     reads.clear()
-    monkeypatch.setattr(hearing, "HEARS_PASSES", False)
+    monkeypatch.setattr(hearing, "passes_are_heard", lambda: False)
     understood = recorded(tmp_path / "understood", SCENARIOS[name])
     assert not reads
     found, expected = told(noted), told(understood)
@@ -492,3 +492,27 @@ def test_a_weight_that_is_used_more_and_less_often(tmp_path: Path, when: Any) ->
     recording = endoscope.open(recorded(tmp_path, train, when=when))
     assert not recording.gaps
     assert recording.series("weight", "mean", of="gradient:loss").values.tolist() == [10, 25, 5, 15, 20, 10]
+
+
+@pytest.mark.parametrize("name", ["backward", "_engine_run_backward"])
+def test_somebody_else_has_exchanged_what_runs_backward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    original, calls = getattr(torch.autograd, name), list[int]()
+
+    def theirs(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return original(*args, **kwargs)
+
+    for module in (torch.autograd, torch.autograd.graph):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, theirs)
+    loop = Loop(tmp_path, mlp())
+    for _ in range(3):
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=True)
+    recording = loop.recording()
+    assert len(calls) == 3 and not recording.gaps
+    for node in ("loss", "1", "0.weight"):
+        assert len(recording.series(node, "mean", of="gradient:loss").values) == 3
+    types = {node["type"] for node in recording.graph(2)["nodes"]}
+    assert "ones_like" not in types

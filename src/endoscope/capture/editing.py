@@ -14,13 +14,14 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.active import recorders_here
 from endoscope.capture.calls import Calls
 from endoscope.capture.choosing import Change, changes_in
 from endoscope.capture.compiled_calls import not_compiled
 from endoscope.capture.editor import following
 from endoscope.capture.follower import Follower
 from endoscope.capture.leaves import named_leaves
-from endoscope.capture.patches import activate, block_around, deactivate, hold, recorders_here, release
+from endoscope.capture.patches import activate, block_around, deactivate, hold, release
 from endoscope.capture.plan import Plan
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.trace import dry_run

@@ -79,7 +79,7 @@ class Exchanges:
         entry = owner.__dict__.get(name)
         function = getattr(entry, "__func__", entry)
         function = getattr(function, "__wrapped__", function)  # the wrapper calls this very function
-        if not isinstance(function, FunctionType) or function.__code__.co_freevars not in _HANDING_OVER:
+        if not can_be_exchanged(function):
             return False
         if packed and function.__code__.co_freevars:
             return False
@@ -116,6 +116,11 @@ class Exchanges:
                 function.__code__ = code
             for attribute in self._attributes:
                 attribute.take_off()
+
+
+def can_be_exchanged(function: Any) -> bool:
+    """Whether the code of a function can be: it is written in Python and needs nothing from around it."""
+    return isinstance(function, FunctionType) and function.__code__.co_freevars in _HANDING_OVER
 
 
 def _hand_over(*args: Any, **kwargs: Any) -> Any:

@@ -30,39 +30,36 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils._device import DeviceContext
 
+from endoscope.capture.active import ACTIVE, lone_recorder, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
-from endoscope.capture.exchange import Exchanges
+from endoscope.capture.exchange import Exchanges, can_be_exchanged
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
 #: Modes that do not want to see composites whole; the recorder adds itself.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
-#: Whether recorders are told when a backward pass begins; not with versions of torch that run it in another way.
-HEARS_PASSES = isinstance(getattr(torch.autograd.graph, "_engine_run_backward", None), FunctionType)
 _lock = threading.RLock()
 _exchanges = Exchanges()  # of the last time: a recording puts them in at every step
 _traces = 0
-#: Thread -> its recorders, outermost first. Empty where the thread is traced, but not just now.
-_active: dict[int, list[Recorder]] = {}
 #: Thread and id of a model -> the `editing` block around its calls.
 _blocks: dict[tuple[int, int], Any] = {}
 
 
-def recorders_here() -> list[Recorder] | None:
-    """The recorders of this thread, which have understood all that they heard; None if nothing is traced here."""
-    recorders = _active.get(threading.get_ident()) or None
-    for recorder in recorders or ():
-        recorder.catch_up()
-    return recorders
+def passes_are_heard() -> bool:
+    """Whether recorders are told when a backward pass begins.
+
+    Not with versions of torch that run it in another way, and not if somebody has put a function of theirs there.
+    """
+    known = getattr(torch.autograd.graph, "_engine_run_backward", None)
+    return known is getattr(torch.autograd, "_engine_run_backward", None) and can_be_exchanged(known)
 
 
 def activate(recorder: Recorder) -> None:
@@ -72,16 +69,16 @@ def activate(recorder: Recorder) -> None:
         _install()
         run_compiled_code_eagerly()
         _traces += 1
-        _active.setdefault(threading.get_ident(), []).append(recorder)
+        ACTIVE.setdefault(threading.get_ident(), []).append(recorder)
 
 
 def deactivate(recorder: Recorder) -> None:
     global _traces
     with _lock:
         me = threading.get_ident()
-        mine = _active.get(me)
+        mine = ACTIVE.get(me)
         if mine is not None and len(mine) == 1 and mine[0] is recorder:  # the usual case, without lists
-            del _active[me]
+            del ACTIVE[me]
             _traces -= 1
         else:
             _take_out(recorder)
@@ -90,11 +87,11 @@ def deactivate(recorder: Recorder) -> None:
 
 def _take_out(recorder: Recorder) -> None:
     global _traces
-    for thread, recorders in list(_active.items()):
+    for thread, recorders in list(ACTIVE.items()):
         if recorder in recorders:
             recorders.remove(recorder)
             if not recorders:
-                del _active[thread]
+                del ACTIVE[thread]
             _traces -= 1
 
 
@@ -102,34 +99,34 @@ def _take_out(recorder: Recorder) -> None:
 def aside(recorder: Recorder) -> Iterator[None]:
     """Modules that are called meanwhile are no business of this recorder."""
     thread = threading.get_ident()
-    recorders = _active.get(thread)
+    recorders = ACTIVE.get(thread)
     if recorders is None or recorder not in recorders:
         yield
         return
-    _active[thread] = [other for other in recorders if other is not recorder]
+    ACTIVE[thread] = [other for other in recorders if other is not recorder]
     try:
         yield
     finally:
-        _active[thread] = recorders
+        ACTIVE[thread] = recorders
 
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
     """What happens meanwhile in this thread is in no trace that was begun before."""
     thread = threading.get_ident()
-    recorders = _active.pop(thread, None)
+    recorders = ACTIVE.pop(thread, None)
     modes = _get_current_function_mode_stack()
     others = [mode for mode in modes if mode not in (recorders or ())]
     _exchange_modes(len(modes), others)
     if recorders is not None:
-        _active[thread] = []
+        ACTIVE[thread] = []
     try:
         yield
     finally:
         _exchange_modes(len(others), modes)
-        _active.pop(thread, None)
+        ACTIVE.pop(thread, None)
         if recorders is not None:
-            _active[thread] = recorders
+            ACTIVE[thread] = recorders
 
 
 def _exchange_modes(count: int, modes: list[Any]) -> None:
@@ -177,8 +174,8 @@ def _after_fork() -> None:
     # Only the forking thread lives on; a lock held by another thread would never be released.
     global _lock
     _lock = threading.RLock()
-    for thread in [t for t in _active if t != threading.get_ident()]:
-        for recorder in list(_active[thread]):
+    for thread in [t for t in ACTIVE if t != threading.get_ident()]:
+        for recorder in list(ACTIVE[thread]):
             deactivate(recorder)
     for thread, model in [key for key in _blocks if key[0] != threading.get_ident()]:
         release(_blocks[thread, model], None, thread)
@@ -208,9 +205,13 @@ def _all_exchanges() -> Exchanges:
         exchanges.add(torch.nn.Module, "_call_impl", _observed_call_of_others)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
-    exchanges.add_code(torch.autograd, "backward", _observed_backward)  # people import it by its name
-    if HEARS_PASSES:
+    # The code of these two, too: people import them by their names.
+    if passes_are_heard():
         exchanges.add_code(torch.autograd.graph, "_engine_run_backward", _observed_pass)
+    if exchanges.add_code(torch.autograd, "backward", _observed_backward):
+        _openly.add("backward")
+    else:  # somebody else's by now: it is heard as a function, then
+        _openly.discard("backward")
     exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
     _observe_transforms(exchanges)
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
@@ -228,6 +229,7 @@ _CLOSED = frozenset(
     register_post_accumulate_grad_hook retain_grad is_shared share_memory_ storage _typed_storage __contains__
     __array__ __cuda_array_interface__ __dlpack__ __dlpack_device__ module_load detach_ detach""".split()
 )
+_openly: set[str] = set()  # those of them of which we are told in another way
 _stack_depth = torch._C._len_torch_function_stack
 _stack_at = torch._C._get_function_stack_at
 
@@ -238,13 +240,6 @@ def _foreign_mode() -> bool:
     if depth == 1:
         return not isinstance(_stack_at(0), _HARMLESS_MODES)
     return any(not isinstance(_stack_at(i), _HARMLESS_MODES) for i in range(depth))
-
-
-def _lone_recorder() -> Recorder | None:
-    """The recorder of this thread, if there is one, and it alone is told about functions."""
-    recorders = _active.get(threading.get_ident()) or []
-    alone = len(recorders) == 1 and _stack_depth() == 1 and _stack_at(0) is recorders[0]
-    return recorders[0] if alone else None
 
 
 def _is_overridden(value: Any) -> bool:
@@ -272,7 +267,7 @@ def _open_composites(exchanges: Exchanges) -> None:
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:
             name = sys._getframe(1).f_code.co_name
-            if name in _CLOSED and (name != "backward" or _lone_recorder() is None):
+            if name in _CLOSED and (name not in _openly or lone_recorder() is None):
                 return original(*args)
             return answer(*args)
 
@@ -301,7 +296,7 @@ def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> C
 
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
     in_backward = torch._C._current_graph_task_id
-    get_ident, active, blocks = threading.get_ident, _active, _blocks
+    get_ident, active, blocks = threading.get_ident, ACTIVE, _blocks
 
     def _call_impl(self: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         recorders = active.get(get_ident())
@@ -356,7 +351,7 @@ _IS_ORDINARY = _Ordinary()
 
 def _say_foreign(module: torch.nn.Module) -> None:
     with _lock:
-        for recorders in _active.values():
+        for recorders in ACTIVE.values():
             for recorder in recorders:
                 known = recorder.calls.addresses.get(id(module))
                 if known is not None:
@@ -388,7 +383,7 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def backward(*args: Any, **kwargs: Any) -> Any:
-        recorder = _lone_recorder()
+        recorder = lone_recorder()
         if recorder is None:
             return original(*args, **kwargs)
         before = recorder.backward_begins(args, kwargs)
@@ -397,7 +392,7 @@ def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         finally:
             recorder.backward_ended(before)
-            if recorder in _active.get(threading.get_ident(), ()):  # or it has ended meanwhile
+            if recorder in ACTIVE.get(threading.get_ident(), ()):  # or it has ended meanwhile
                 _push_mode(mode)
 
     return backward
@@ -406,7 +401,7 @@ def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
 def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
         # Not those of other threads: what they have heard may change at any moment.
-        told = [r.passes for r in _active.get(threading.get_ident(), ()) if r.passes is not None]
+        told = [r.passes for r in ACTIVE.get(threading.get_ident(), ()) if r.passes is not None]
         for passes in told:
             passes.engine_starts()
         try:

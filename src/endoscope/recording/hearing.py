@@ -29,7 +29,7 @@ from endoscope.capture.calls import Call, Calls
 from endoscope.capture.ear import make_ear
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import ATOMS, named_leaves
-from endoscope.capture.patches import HEARS_PASSES
+from endoscope.capture.patches import passes_are_heard
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
 from endoscope.recording.holding import Holder, role_of
@@ -72,7 +72,7 @@ class StepRecorder(Recorder):
         holder = Holder(gradients, functions)
         self.notes = Notes(self)
         self.known_calls = known_calls  # by the id of the module
-        self.postpones = postpones and holder.idle and HEARS_PASSES
+        self.postpones = postpones and holder.idle and passes_are_heard()
         super().__init__(full=False, keeper=holder)
         holder.recorder = self
         self.holder = holder

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.patches import HEARS_PASSES
+from endoscope.capture.patches import passes_are_heard
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.cells import Cells
 from endoscope.recording.grad_hooks import GradHooks, numbers
@@ -256,7 +256,7 @@ class LossGradients:
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
         self._parameters += parameters
-        if not HEARS_PASSES:
+        if not passes_are_heard():
             self.hook_all_parameters()
 
     # ---- values that have no slot yet ------------------------------------------------------------
