@@ -41,7 +41,8 @@ def poll(recording: Recording) -> None:
         assert recording.samples("layer.0", last)["mean"].tolist() == numbers.samples["mean"][:4].tolist()
         assert recording.tensor("layer.0", last)[0, 0] == last
         assert len(recording.series("layer.1", "std")) == len(steps)
-        assert recording.metrics["loss"].steps[-1] == last
+        # Small files of metrics are merged from time to time. Who looks at that moment is led to a newer journal.
+        assert recording.metrics["loss"].steps[-1] == recording.steps[-1].number >= last
     assert recording.problems == []
 
 
