@@ -63,16 +63,9 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
                     return hear_slowly(func, facts, args, kwargs or {})
         if (kwargs and "out" in kwargs) or _in_backward() != -1:
             return hear_slowly(func, facts, args, kwargs or {})
-        if not full:
-            frame = getframe(1)
-            while inner[frame.f_code.co_filename] and frame.f_back is not None:
-                frame = frame.f_back
-            started = clock()
-            out = func(*args, **kwargs) if kwargs else func(*args)
-            return understand(func, facts, args, kwargs, out, frame.f_code, frame.f_lasti, started, clock())
         reads: list[Read] = []
         listed = False
-        for value in args:
+        for value in args if full else ():
             kind = value.__class__
             if kind is Tensor or kind is Parameter:
                 identity = id(value)
@@ -84,7 +77,7 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
             elif kind not in ATOMS:
                 listed = True
                 reads += resolved_inside(resolve, value)
-        if kwargs:
+        if kwargs and full:
             for value in kwargs.values():
                 if value.__class__ not in ATOMS:
                     listed = True
@@ -95,6 +88,8 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
         started = clock()
         out = func(*args, **kwargs) if kwargs else func(*args)
         ended = clock()
+        if not full:
+            return understand(func, facts, args, kwargs, out, frame.f_code, frame.f_lasti, started, ended)
         if out.__class__ is not Tensor:
             call = (func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti)
             return after_call(call, out)

@@ -30,15 +30,23 @@ INNER_FILES = _InnerFiles()
 
 def user_frame(depth: int = 1) -> FrameType | None:
     """The nearest frame outside torch and Endoscope, looking from the caller's caller."""
-    frame: FrameType | None = sys._getframe(depth + 1)
-    while frame is not None and INNER_FILES[frame.f_code.co_filename]:
-        frame = frame.f_back
-    return frame
+    return _outside(sys._getframe(depth + 1))
 
 
 def user_position(depth: int = 1) -> tuple[CodeType | None, int]:
-    frame = user_frame(depth)
+    return position_outside(sys._getframe(depth))
+
+
+def position_outside(frame: FrameType | None) -> tuple[CodeType | None, int]:
+    """The same, looking from a frame that is known."""
+    frame = _outside(frame)
     return (frame.f_code, frame.f_lasti) if frame is not None else (None, -1)
+
+
+def _outside(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and INNER_FILES[frame.f_code.co_filename]:
+        frame = frame.f_back
+    return frame
 
 
 def user_callers(most: int = 20) -> tuple[tuple[CodeType, int], ...]:

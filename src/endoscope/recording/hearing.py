@@ -2,7 +2,7 @@
 
     Listener.open ─► patches.activate ─► StepRecorder on torch's stack of modes
          a module returns   ─► Holder.module_ended ─► hold the tensor, watch its gradient
-         loss.backward()    ─► StepRecorder.hear_slowly ─► gradients of this loss
+         loss.backward()    ─► StepRecorder.backward_begins ─► gradients of this loss
     Listener.close ─► the recorder leaves the stack, wherever it stands in it
 
 As long as the step may be decided against, all of this is only noted (`postponed.py`), until `catch_up`.

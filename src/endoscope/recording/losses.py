@@ -337,17 +337,11 @@ class LossGradients:
 
     def _has_arrived(self, slot: int, gradient: Tensor | None, version: int, name: str) -> None:
         """The gradient of a parameter that had none before."""
-        self._expected.pop(slot, None)
         if gradient is None:  # a hook of somebody else has used it up
             self.lost.append(slot)
             return
-        if slot in self._borrowed or (slot, name) in self.found:
-            self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
-            self._borrow(slot, gradient, name)
-        else:
-            self.losses[name] = None
-            self.found[slot, name] = [gradient]
-            self._borrowed[slot] = ((slot, name), version)
+        self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
+        self._borrow(slot, gradient, name, version)
         self._versions[slot] = version
 
     def _break(self, error: Exception) -> None:
@@ -369,7 +363,7 @@ class LossGradients:
         if self._handed_over:
             if self.current is not None:
                 self._copy(slot)
-                self._borrow(slot, gradient)
+                self._borrow(slot, gradient, self.name, version_of(gradient))
         elif parameter.grad is None and not self.hold_all:
             self._expected[slot] = None
         else:
@@ -387,22 +381,20 @@ class LossGradients:
             return
         else:
             self._copy(slot)  # `.grad` was cleared since, but whoever has it may write into it
-            self._borrow(slot, parameter.grad)
+            self._borrow(slot, parameter.grad, self.name, version_of(parameter.grad))
         if parameter.grad is not None:
             self._versions[slot] = version_of(parameter.grad)
 
-    def _borrow(self, slot: int, gradient: Tensor, name: str | None = None) -> None:
+    def _borrow(self, slot: int, gradient: Tensor, name: str, version: int) -> None:
         """Hold what somebody else has, too."""
-        place = (slot, name or self.name)
-        if name is None:
-            self._store(slot, gradient)
-        else:
-            self.found.setdefault(place, []).append(gradient)
-        if len(self.found[place]) == 1:
-            self._borrowed[slot] = (place, version_of(gradient))
-        else:
+        self.losses[name] = None
+        found = self.found.setdefault((slot, name), [])
+        if found:
             with torch.no_grad():
-                self.found[place][-1] = gradient.detach().clone()
+                found.append(gradient.detach().clone())
+        else:
+            found.append(gradient)
+            self._borrowed[slot] = ((slot, name), version)
 
     # ---- what was borrowed -----------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from torch.nn import Parameter
 from torch.nn.modules import container
 
 from endoscope.capture.leaves import ATOMS
-from endoscope.capture.source import INNER_FILES
+from endoscope.capture.regions import version_of
+from endoscope.capture.source import INNER_FILES, position_outside
 from endoscope.recording.known_calls import own_code
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Notes:
         recorder = self._recorder
         self._container = (None, None)
         with _unheard():
-            self.taken.append((ENDED, out, _version(out), _grad_on(), root))
+            self.taken.append((ENDED, out, version_of(out), _grad_on(), root))
             if root:
                 recorder.inside_target = False
                 if out.grad_fn is not None:
@@ -188,14 +189,11 @@ class Notes:
 
     def hold(self, name: str, kind: str, tensor: Tensor) -> None:
         """A tensor is to be held under a name; no function is heard meanwhile."""
-        self.taken.append((HELD, name, kind, tensor, _version(tensor)))
+        self.taken.append((HELD, name, kind, tensor, version_of(tensor)))
 
     def _position(self, caller: Any) -> tuple[Any, int]:
         """The user's line that calls a module: a container calls all of its modules for the same line."""
-        frame = caller
-        while INNER_FILES[frame.f_code.co_filename] and frame.f_back is not None:
-            frame = frame.f_back
-        position = (frame.f_code, frame.f_lasti)
+        position = position_outside(caller)
         if caller.f_code is IN_SEQUENCE:
             self._container = (caller, position)
         return position
@@ -277,11 +275,4 @@ class Notes:
 
 
 def _versions(values: Any) -> dict[int, int]:
-    return {id(value): _version(value) for value in values if value.__class__ is Tensor}
-
-
-def _version(tensor: Tensor) -> int:
-    try:
-        return tensor._version
-    except RuntimeError:  # inference tensors do not count
-        return -1
+    return {id(value): version_of(value) for value in values if value.__class__ is Tensor}
