@@ -126,8 +126,9 @@ def test_the_command_serves_and_follows_a_training(tmp_path: Path) -> None:
     writer.write_step(step_record(writer, 0))
     command = [sys.executable, "-m", "endoscope", "show", str(tmp_path), "--port", "0"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(SRC)}
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_hear_ctrl_c,
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
@@ -148,6 +149,11 @@ def test_the_command_serves_and_follows_a_training(tmp_path: Path) -> None:
         if process.stdout is not None:
             process.stdout.close()
         writer.close()
+
+
+def _hear_ctrl_c() -> None:
+    """Without job control a shell lets what it starts in the background ignore Ctrl+C: tests, and their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _forward(events: object, lines: queue.Queue[str]) -> None:
