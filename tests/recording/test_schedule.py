@@ -175,7 +175,7 @@ def test_after_the_first_late_decision_every_step_is_held() -> None:
 
 def test_a_late_decision_may_be_announced() -> None:
     schedule = Schedule(policies.at({7}))
-    schedule.expect_late_decisions()
+    schedule.user_decides = True
     assert schedule.begin(0) == HOLD
 
 
@@ -437,7 +437,7 @@ def test_a_trigger_learns_from_steps_that_could_not_be_held() -> None:
 def test_what_the_user_decides_is_urgent_and_paid_under_the_late_type() -> None:
     budget = Purse(True, True)
     schedule = Schedule(policies.at(()), budget)
-    schedule.expect_late_decisions()
+    schedule.user_decides = True
     schedule.begin(0, "a")
     assert schedule.finish(type="b", keep=True).keep
     assert budget.asked == [("a", ROUTINE, True), ("b", URGENT, False)]

@@ -86,10 +86,14 @@ class Aliasing:
     def _dereference(self, reference: Any) -> Any:
         return reference if self._held else reference()
 
-    def put_off(self, storages: frozenset[int]) -> None:
-        """The tensors that are there now need not be taken in before one of these storages is asked for."""
-        self._put_off = (len(self._objects), storages)
-        self._indexed = len(self._objects)
+    def put_off(self, storages: frozenset[int] | None) -> None:
+        """The tensors that are there now need not be taken in before one of these storages is asked for.
+
+        None: they must be, for nobody knows where they are.
+        """
+        count = 0 if storages is None else len(self._objects)
+        self._put_off = (count, storages or frozenset())
+        self._indexed = count
 
     def index(self, key: int | None = None) -> None:
         """Take in the tensors that were made since the last time, and all those on the storage `key`."""

@@ -44,7 +44,7 @@ def editing(model: torch.nn.Module, edit: Mapping[Any, Any]) -> Iterator[None]:
     outer = block_around(model)
     changes = changes_in(edit)
     block = Block(model, [*(outer.changes if outer is not None else ()), *changes])
-    with not_compiled(model.modules()):
+    with not_compiled([*model.modules()]):
         hold(block)
         try:
             yield

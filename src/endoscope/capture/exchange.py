@@ -8,75 +8,60 @@ need not forget what it knows about the class and all its subclasses, as it does
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from operator import is_, setitem
+from itertools import repeat
+from operator import attrgetter, getitem, is_
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-_get, _set = dict.get, setitem
+_code_of = attrgetter("__code__")
+_CODE = repeat("__code__")
 _exhaust: Callable[..., Any] = partial(deque, maxlen=0)  # all of it, without a turn in Python for each
 _OBSERVER: Any = "stands for the observer until it is put here"
-
-
-class _Attribute(NamedTuple):
-    """Of a class that is not written in Python, or that inherits it."""
-
-    owner: Any
-    name: str
-    inherited: bool
-    original: Any  # as it stands in the owner's own table; where it is inherited, what was found
-    replacement: Any
-
-    def fits(self) -> bool:
-        """Whether the name still means what it did."""
-        found = self.owner.__dict__.get(self.name)
-        return found is self.original or (self.inherited and getattr(self.owner, self.name) is self.original)
-
-    def take_off(self) -> None:
-        if self.inherited:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self.original)
 
 
 class Exchanges:
     """What is exchanged together. `make` gets the original as a function of its own and returns what is called instead.
 
-    Exchanges come into force with `put`.
+    Exchanges come into force with `put`. All lists are gone through without a turn in Python for each entry.
     """
 
     def __init__(self) -> None:
         self.are_on = False
-        # Of names in modules: the table of the module, the name, what is there and what is put there.
-        self._tables: list[dict[str, Any]] = []
+        # Where all of it is found: the table of a module or class, the name there, and what it stands for.
+        self._tables: list[Mapping[str, Any]] = []
         self._keys: list[str] = []
+        self._found: list[Any] = []
+        # Functions whose code is exchanged; everything else, with who has it: names in modules, attributes of classes.
+        self._functions: list[FunctionType] = []
+        self._codes: list[CodeType] = []
+        self._observing: list[CodeType] = []
+        self._owners: list[Any] = []
+        self._names: list[str] = []
         self._originals: list[Any] = []
         self._replacements: list[Any] = []
-        self._codes: list[tuple[Any, str, Any, FunctionType, CodeType, CodeType]] = []
-        self._attributes: list[_Attribute] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._tables or self._codes or self._attributes)
+        self._inherited: list[tuple[Any, str, Any, Any]] = []  # owner, name, original, replacement
 
     def add(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        if isinstance(owner, ModuleType):
-            table = vars(owner)
-            self._tables.append(table)
-            self._keys.append(name)
-            self._originals.append(table[name])
-            self._replacements.append(make(table[name]))
-        elif not self.add_code(owner, name, make):
-            inherited = name not in vars(owner)
-            original = getattr(owner, name) if inherited else owner.__dict__[name]
-            self._attributes.append(_Attribute(owner, name, inherited, original, make(getattr(owner, name))))
+        if not isinstance(owner, ModuleType) and self.add_code(owner, name, make):
+            return
+        if name not in vars(owner):
+            original = getattr(owner, name)
+            self._inherited.append((owner, name, original, make(original)))
+            return
+        self._is_found(owner, name)
+        self._owners.append(owner)
+        self._names.append(name)
+        self._originals.append(vars(owner)[name])
+        self._replacements.append(make(getattr(owner, name)))
 
     def add_code(self, owner: Any, name: str, make: Callable[[Any], Any], packed: bool = False) -> bool:
         """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
 
         With `packed` the observer of a method gets three things: the object, a tuple and a dict of arguments.
         """
-        entry = owner.__dict__.get(name)
+        entry = vars(owner).get(name)
         function = getattr(entry, "__func__", entry)
         function = getattr(function, "__wrapped__", function)  # the wrapper calls this very function
         if not can_be_exchanged(function):
@@ -88,34 +73,46 @@ class Exchanges:
         )
         original.__kwdefaults__ = function.__kwdefaults__
         code = _handing_over_to(make(original), _PACKED if packed else _HANDING_OVER[function.__code__.co_freevars])
-        self._codes.append((owner, name, entry, function, function.__code__, code))
+        self._is_found(owner, name)
+        self._functions.append(function)
+        self._codes.append(function.__code__)
+        self._observing.append(code)
         return True
+
+    def _is_found(self, owner: Any, name: str) -> None:
+        self._tables.append(vars(owner))
+        self._keys.append(name)
+        self._found.append(vars(owner)[name])
 
     def fit(self) -> bool:
         """Whether nobody else has exchanged anything since."""
-        if not all(map(is_, map(_get, self._tables, self._keys), self._originals)):
+        try:
+            return (
+                all(map(is_, map(getitem, self._tables, self._keys), self._found))
+                and all(map(is_, map(_code_of, self._functions), self._codes))
+                and all(name not in vars(o) and getattr(o, name) is found for o, name, found, _ in self._inherited)
+            )
+        except (KeyError, AttributeError):
             return False
-        for owner, name, entry, function, code, _ in self._codes:
-            if owner.__dict__.get(name) is not entry or function.__code__ is not code:
-                return False
-        return all(map(_Attribute.fits, self._attributes))
 
-    def put(self) -> None:
+    def put(self) -> bool:
+        """Whether it could be done: not if there is nothing, or if somebody else has exchanged anything since."""
+        if not (self._tables or self._inherited) or not self.fit():
+            return False
         self.are_on = True
-        _exhaust(map(_set, self._tables, self._keys, self._replacements))
-        for _, _, _, function, _, code in self._codes:
-            function.__code__ = code
-        for attribute in self._attributes:
-            setattr(attribute.owner, attribute.name, attribute.replacement)
+        _exhaust(map(setattr, self._owners, self._names, self._replacements))
+        _exhaust(map(setattr, self._functions, _CODE, self._observing))
+        for owner, name, _, replacement in self._inherited:
+            setattr(owner, name, replacement)
+        return True
 
     def take_off(self) -> None:
         if self.are_on:
             self.are_on = False
-            _exhaust(map(_set, self._tables, self._keys, self._originals))
-            for _, _, _, function, code, _ in self._codes:
-                function.__code__ = code
-            for attribute in self._attributes:
-                attribute.take_off()
+            _exhaust(map(setattr, self._owners, self._names, self._originals))
+            _exhaust(map(setattr, self._functions, _CODE, self._codes))
+            for owner, name, _, _ in self._inherited:
+                delattr(owner, name)
 
 
 def can_be_exchanged(function: Any) -> bool:

@@ -13,6 +13,7 @@ Why each is needed:
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
 - `Optimizer.zero_grad`: setting gradients to None computes nothing, and hearing it costs two calls per parameter.
+- `record_function`, which is around every `optimizer.step()`: marks for a profiler compute nothing either.
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
   so it is said.
 
@@ -33,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from endoscope.capture.active import ACTIVE, lone_recorder, recorders_here
@@ -44,6 +45,8 @@ from endoscope.capture.exchange import Exchanges, can_be_exchanged
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
+_stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
+_push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 #: Modes that do not want to see composites whole; the recorder adds itself.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
 _lock = threading.RLock()
@@ -66,7 +69,8 @@ def activate(recorder: Recorder) -> None:
     global _traces, _HARMLESS_MODES
     with _lock:
         _HARMLESS_MODES = (DeviceContext, getattr(recorder, "family", type(recorder)))
-        _install()
+        if not _exchanges.are_on:
+            _install()
         run_compiled_code_eagerly()
         _traces += 1
         ACTIVE.setdefault(threading.get_ident(), []).append(recorder)
@@ -82,7 +86,8 @@ def deactivate(recorder: Recorder) -> None:
             _traces -= 1
         else:
             _take_out(recorder)
-        _put_back_if_unused()
+        if not _traces:
+            _put_back()
 
 
 def _take_out(recorder: Recorder) -> None:
@@ -140,7 +145,8 @@ def hold(block: Any) -> None:
     """Calls of `block.model` in this thread go through `block.run` until it is released."""
     global _traces
     with _lock:
-        _install()
+        if not _exchanges.are_on:
+            _install()
         run_compiled_code_eagerly()
         _traces += 1
         _blocks[threading.get_ident(), id(block.model)] = block
@@ -156,7 +162,8 @@ def release(block: Any, outer: Any, thread: int | None = None) -> None:
         else:
             _blocks[key] = outer
         _traces -= 1
-        _put_back_if_unused()
+        if not _traces:
+            _put_back()
 
 
 def block_around(model: torch.nn.Module) -> Any:
@@ -164,10 +171,9 @@ def block_around(model: torch.nn.Module) -> Any:
     return _blocks.get((threading.get_ident(), id(model)))
 
 
-def _put_back_if_unused() -> None:
-    if _traces == 0:
-        run_compiled_code_again()
-        _exchanges.take_off()
+def _put_back() -> None:
+    run_compiled_code_again()
+    _exchanges.take_off()
 
 
 def _after_fork() -> None:
@@ -191,11 +197,9 @@ os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 def _install() -> None:
     global _exchanges
-    if _exchanges.are_on:
-        return
-    if not _exchanges or not _exchanges.fit():
+    if not _exchanges.put():
         _exchanges = _all_exchanges()
-    _exchanges.put()
+        _exchanges.put()
 
 
 def _all_exchanges() -> Exchanges:
@@ -216,6 +220,8 @@ def _all_exchanges() -> Exchanges:
     _observe_transforms(exchanges)
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
     exchanges.add_code(torch.optim.Optimizer, "zero_grad", _unheard_clearing)
+    for name in ("__enter__", "__exit__"):
+        exchanges.add_code(torch.autograd.profiler.record_function, name, _unheard_method)
     exchanges.add(threading.Thread, "start", _announced("a thread was started"))
     exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
     return exchanges
@@ -230,8 +236,6 @@ _CLOSED = frozenset(
     __array__ __cuda_array_interface__ __dlpack__ __dlpack_device__ module_load detach_ detach""".split()
 )
 _openly: set[str] = set()  # those of them of which we are told in another way
-_stack_depth = torch._C._len_torch_function_stack
-_stack_at = torch._C._get_function_stack_at
 
 
 def _foreign_mode() -> bool:
@@ -416,16 +420,27 @@ def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
 # ---- optimizers ---------------------------------------------------------------------------------
 
 
-def _unheard_clearing(original: Callable[..., Any]) -> Callable[..., Any]:
-    def zero_grad(self: Any, set_to_none: bool = True) -> Any:
-        alone = _stack_depth() == 1 and isinstance(_stack_at(0), _HARMLESS_MODES[1:])
-        if not set_to_none or not alone:  # zeros that are written are heard: somebody may hold what was there
-            return original(self, set_to_none)
+def _unheard_method(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What computes nothing; modes of others hear it all the same."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _stack_depth() != 1 or not isinstance(_stack_at(0), _HARMLESS_MODES[1:]):
+            return original(*args, **kwargs)
         mode = _pop_mode()
         try:
-            return original(self, set_to_none)
+            return original(*args, **kwargs)
         finally:
             _push_mode(mode)
+
+    return call
+
+
+def _unheard_clearing(original: Callable[..., Any]) -> Callable[..., Any]:
+    unheard = _unheard_method(original)
+
+    def zero_grad(self: Any, set_to_none: bool = True) -> Any:
+        # Zeros that are written are heard: somebody may hold what was there.
+        return unheard(self, set_to_none) if set_to_none else original(self, set_to_none)
 
     return zero_grad
 

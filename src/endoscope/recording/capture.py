@@ -8,6 +8,7 @@ Capture.items ─► the list of recorded tensors ─► measuring.py
 from __future__ import annotations
 
 import threading
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
 
 _BUFFER = -(2**31)  # buffers are read from the model itself
+_VERSION = attrgetter("_version")
 SECS_PER_OPERATION = 8e-6
 SECS_PER_CALL = 20e-6
 SECS_PER_NOTE = 4e-6
@@ -50,14 +52,18 @@ class Parameters:
         self._rooms = rooms
         self.before: dict[int, Tensor] = {}  # position -> value before the first update of this step
         self._positions = inventory.positions
-        self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
-        self._versions = [version_of(p) for _, p in self.named]
+        self._storages = inventory.sources.storages_now
+        self.tensors = [p for _, p in self.named]
+        self.renew()
 
     def renew(self) -> None:
         """For another step."""
         self.before = {}
-        self._memory = {}
-        self._versions = [version_of(p) for _, p in self.named]
+        self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
+        try:
+            self._versions: list[int] = list(map(_VERSION, self.tensors))
+        except RuntimeError:  # one that does not count
+            self._versions = list(map(version_of, self.tensors))
 
     def copy_those(self, parameters: list[Any]) -> None:
         fresh, positions = parameters, self._rooms.positions
@@ -94,9 +100,12 @@ class Parameters:
         return tensor.is_leaf and not tensor.requires_grad and self._in_memory_of(tensor) is not None
 
     def _in_memory_of(self, tensor: Tensor) -> Tensor | None:
+        key, storages = storage_key(tensor), self._storages()
+        if storages is not None and key not in storages:
+            return None
         if not self._memory:
-            self._memory = {storage_key(p): p for _, p in self.named}
-        return self._memory.get(storage_key(tensor))
+            self._memory = {storage_key(p): p for p in self.tensors}
+        return self._memory.get(key)
 
     def changed_unheard(self, position: int) -> bool:
         return position not in self.before and version_of(self.named[position][1]) != self._versions[position]
@@ -120,7 +129,6 @@ class Capture:
     ) -> None:
         inventory.refresh()
         self._inventory = inventory
-        self._storages = inventory.sources.storages_now()
         self.watches = watches
         self.thread = threading.get_ident()
         self.gradients = LossGradients(failed=failed, reliable=inventory.reliable)
@@ -150,7 +158,8 @@ class Capture:
         return self.heard
 
     def begin(self) -> None:
-        self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
+        if not self.heard.postpones:  # otherwise that can wait until something draws random numbers
+            self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
     def measure_early(self, raw: RawCollector, known: Portions) -> None:
@@ -166,7 +175,8 @@ class Capture:
 
     def wipe(self) -> None:
         """Drop all that was noted of the user's tensors."""
-        self.listener.close()  # once more, should the end have failed
+        if self.listener.is_open:  # the end has failed
+            self.listener.close()
         self.gradients.let_go()
         self.heard.notes.end_step()
         self.heard.random_state = None
@@ -199,8 +209,6 @@ class Capture:
         inventory = self._inventory
         inventory.refresh()
         if selection is not self.selection or inventory.calls is not self._names:
-            return False
-        if inventory.sources.storages_now() is not self._storages:  # a parameter was moved
             return False
         self.gradients.renew()
         self.parameters.renew()
@@ -240,9 +248,10 @@ class Capture:
         heard, ids = self.heard, set(map(id, moved))
         with torch._C.DisableTorchFunction():
             for tensor in heard.notes.held():
-                if self._lies_in(tensor, ids):
-                    heard.catch_up()
-                    break
+                if tensor.is_leaf or tensor._base is not None:
+                    if self._lies_in(tensor, ids):
+                        heard.catch_up()
+                        break
             for slot in heard.kept.keys() - heard.holder.fresh:
                 tensor = heard.kept[slot]
                 if self._lies_in(tensor, ids):
@@ -260,7 +269,7 @@ class Capture:
     def copy_all(self) -> None:
         """Keep the values of all parameters now: an optimizer is about to move them without saying so again."""
         with torch._C.DisableTorchFunction():
-            self.parameters.copy_those([p for _, p in self.parameters.named])
+            self.parameters.copy_those(self.parameters.tensors)
 
     def nonfinite(self) -> bool:
         """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""

@@ -34,13 +34,10 @@ class Captures:
         parts = self._watches, self._inventory, self.selection, self._rooms
         return Capture(*parts, self._failed, postpones)
 
-    def take_back(self, capture: Capture) -> None:
-        """Nothing of the step is needed any more: every reference to the user's tensors is dropped."""
-        if capture.is_blank:
-            capture.wipe()
-            self._blank = capture
-        else:
-            capture.let_go()
+    def use_again(self, capture: Capture) -> None:
+        """There were only notes of a step, and nobody needs them any more."""
+        capture.wipe()
+        self._blank = capture
 
     def clear(self) -> None:
         """The run has ended."""

@@ -29,6 +29,7 @@ class Cells:
 
     def clear(self) -> None:
         self._cells.clear()
+        self._slots.clear()
         self._came.clear()
 
     def gather(self, tensors: list[Tensor], places: list[tuple[dict[Any, Any], int]]) -> bool:

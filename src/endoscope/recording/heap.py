@@ -31,18 +31,18 @@ class Heap:
     """What one run asks for."""
 
     def __init__(self) -> None:
-        self._keeps = False
+        self.keeps = False
 
     def keep(self) -> None:
         """From now on; once is enough."""
-        if not self._keeps:
-            self._keeps = True
+        if not self.keeps:
+            self.keeps = True
             _count(+1)
 
     def let_go(self) -> None:
         """No more."""
-        if self._keeps:
-            self._keeps = False
+        if self.keeps:
+            self.keeps = False
             _count(-1)
 
 

@@ -87,6 +87,7 @@ class StepRecorder(Recorder):
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
         self.known_before = len(sources.nodes)
+        self._sources = sources
         sources.put_into(self)
         for name, module in models:
             self.roots[id(module)] = name
@@ -104,10 +105,11 @@ class StepRecorder(Recorder):
     def begin_again(self) -> None:
         """For another step, if there were only notes of the one before."""
         self._losses.clear()
-        self.notes.clear()
         self.inside_target = self.ignores_evaluation = self.resting = False
 
     def catch_up(self) -> None:
+        if self.random_state is None and self.postpones:
+            self._begin_to_understand()
         if self.notes.taken:
             gradients = self.holder.gradients
             gradients.drain()
@@ -120,6 +122,12 @@ class StepRecorder(Recorder):
             finally:
                 gradients.looks_back = False
         self.holder.gradients.drain()
+
+    def _begin_to_understand(self) -> None:
+        """What could wait while there were only notes: nothing that is noted draws random numbers or moves parameters."""
+        self.random_state = torch.get_rng_state()
+        with _unheard():
+            self.aliasing.put_off(self._sources.storages_now())
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """After the step has ended: should we still be on somebody's stack, we are not noticed there."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import _get_current_function_mode_stack
 
 from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
 from endoscope.capture.patches import activate, deactivate
@@ -13,6 +14,8 @@ from endoscope.capture.patches import activate, deactivate
 if TYPE_CHECKING:
     from endoscope.recording.hearing import StepRecorder
 
+_module = itemgetter(1)  # of an address and a module
+_push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 
 
@@ -22,13 +25,13 @@ class Listener:
     def __init__(self, recorder: StepRecorder) -> None:
         self.recorder = recorder
         self.listening = False
-        self._is_open = False
+        self.is_open = False
         self._compiled: list[tuple[torch.nn.Module, Any]] = []  # calls that were compiled in place
 
     def open(self) -> None:
-        self._is_open = True
+        self.is_open = True
         activate(self.recorder)
-        self._compiled = take_off_compiled(module for _, module in self.recorder.calls.addresses.values())
+        self._compiled = take_off_compiled([*map(_module, self.recorder.calls.addresses.values())])
         self.resume()
 
     def resume(self) -> None:
@@ -63,8 +66,9 @@ class Listener:
             _push_mode(mode)
 
     def close(self) -> None:
-        if self._is_open:
-            self._is_open = False
+        if self.is_open:
+            self.is_open = False
             self.pause()
-            put_back_compiled(self._compiled)
+            if self._compiled:
+                put_back_compiled(self._compiled)
             deactivate(self.recorder)

@@ -458,7 +458,8 @@ class LossGradients:
             self._hooks.take_off()
 
     def let_go(self) -> None:
-        self.stop()
+        if not self._stopped:
+            self.stop()
         self.let_go_of_gradients()
 
     def let_go_of_gradients(self) -> None:
@@ -469,7 +470,13 @@ class LossGradients:
         self._cells.clear()
 
     def renew(self) -> None:
-        """As if nothing had ever been watched but the parameters, whose hooks are off."""
-        parameters, before_pass = self._parameters, self.before_pass
-        self.__init__(self.default, self._failed, self._reliable)  # type: ignore[misc]
-        self._parameters, self.before_pass = parameters, before_pass
+        """After `let_go`: as if nothing had ever been watched but the parameters."""
+        self._stopped = self._broken = self.hold_all = self._handed_over = False
+        self.looks_back = self._may_have_come = False
+        self.current = self._running = self._pass_name = self._meter = None
+        self._depth, self._unseen = 0, []
+        self.losses.clear()
+        self._versions.clear()
+        self._seen_after.clear()
+        self._seen_before.clear()
+        self.lost.clear()

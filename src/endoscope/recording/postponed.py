@@ -57,7 +57,8 @@ class Notes:
 
     def end_step(self) -> None:
         self._steps += 1
-        self.clear()
+        self.taken.clear()
+        self._container = (None, None)
 
     # ---- taking notes ----------------------------------------------------------------------------
 

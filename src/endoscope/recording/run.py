@@ -202,7 +202,7 @@ class Run:
     # ---- the life of a step ----------------------------------------------------------------------
 
     def _enter(self, step: Step) -> None:
-        with self.shield("the beginning of a step"):
+        try:
             if self._open is not None:
                 if self._open.explicit:
                     raise BadArgument(
@@ -211,14 +211,18 @@ class Run:
                     )
                 self._finish(self._open)
             self._begin(step)
+        except Exception as error:
+            self.shield.failed("the beginning of a step", error)
 
     def _leave(self, step: Step, error: BaseException | None) -> None:
         if self._open is not step:
             return
         if error is not None:
             step.settings["exception"] = f"{type(error).__name__}: {error}"
-        with self.shield("the end of a step"):
+        try:
             self._finish(step)
+        except Exception as problem:
+            self.shield.failed("the end of a step", problem)
 
     def _begin(self, step: Step) -> None:
         started = time.perf_counter()
@@ -229,10 +233,11 @@ class Run:
         verdict = self._schedule.begin(step.number, step.type)
         if not verdict.capture:
             return
-        if not self._has_room(step):
-            self._schedule.could_not_capture()
+        if not self._worker.has_room():
+            self._left_out(step)
             return
-        self._heap.keep()
+        if not self._heap.keeps:
+            self._heap.keep()
         spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
         early = verdict.final and self._may_measure_early(step) and not spectra
         capture = self._captures.make(postpones=not early)
@@ -255,12 +260,10 @@ class Run:
         samples_are_known = not step.explicit or self._keep.samples == 0
         return samples_are_known and not self._captures.selection.patterns and not self._hold_all
 
-    def _has_room(self, step: Step) -> bool:
-        if self._worker.has_room():
-            return True
+    def _left_out(self, step: Step) -> None:
+        self._schedule.could_not_capture()
         self.shield.say("queue", "Endoscope: the disk is slower than the recording, so steps are left out.")
         self._gap("queue", f"step {step.number} was left out: the queue to the writer was full")
-        return False
 
     def _finish(self, step: Step) -> None:
         """Decide, measure, hand over; whatever happens, let go of everything."""
@@ -293,8 +296,9 @@ class Run:
                 finally:
                     self._finisher.hand_over()
                 step.spent += capture.cost() + time.perf_counter() - started
-            self._account(step, kept)
-        for problem in self._schedule.take_problems() if self._schedule.has_problems else ():
+            if self._budget is not None:
+                self._account(step, self._budget, kept)
+        for problem in self._schedule.take_problems() if self._schedule.problems else ():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
 
@@ -306,33 +310,34 @@ class Run:
 
     def _let_go(self, capture: Capture, kept: bool) -> None:
         """Of everything that was held of a step."""
-        if not kept and not capture.is_blank:
+        blank = not kept and capture.is_blank
+        if not kept and not blank:
             capture.gradients.check()
         self._gradients_are_used_up |= bool(capture.gradients.lost)
         if capture.meter is not None:
             self._hold_all |= bool(capture.meter.came_again)
             if not kept:
                 self._finisher.give_back(capture.meter.raw)
-        self._captures.take_back(capture)
+        if blank:
+            self._captures.use_again(capture)
+        else:
+            capture.let_go()
         if self._spectra is not None:
             self._spectra.finished(kept)
 
-    def _account(self, step: Step, kept: bool) -> None:
-        if self._budget is None:
-            return
+    def _account(self, step: Step, budget: Budget, kept: bool) -> None:
         now = time.perf_counter()
         if step.spent:
             written = 0.0
             if kept:  # what the writer thread took for the recorded step before this one
                 written, self._written = self._worker.seconds - self._written, self._worker.seconds
-            self._budget.spent(step.spent + written, step.type or "", kept=kept)
-        self._budget.trained(now - self._clock - step.spent)
+            budget.spent(step.spent + written, step.type or "", kept=kept)
+        budget.trained(now - self._clock - step.spent)
         self._clock = now
 
-    def _decided_against(self, step: Step) -> None:
+    def _decided_against(self, step: Step, capture: Capture) -> None:
         """Let go of the values of a step at once, unless a pass of it is running."""
-        capture = step.capture
-        if capture is None or capture.heard.inside_target or _task() != -1:
+        if capture.heard.inside_target or _task() != -1:
             return
         started, step.capture = time.perf_counter(), None
         self._schedule.could_not_capture()

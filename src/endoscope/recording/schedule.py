@@ -93,8 +93,8 @@ class Schedule:
         self._late = tuple(policy for policy in parts if is_late(policy))
         self._default = decaying()
         self._types: dict[str, Counts] = {}
-        self._user_decides = False
-        self._problems: list[str] = []
+        self.user_decides = False  # late: then every step is held until its end
+        self.problems: list[str] = []  # of policies, to be told
         self._reported: set[tuple[int, str]] = set()
         # Of the step that runs:
         self._open = False
@@ -110,10 +110,11 @@ class Schedule:
         """A step begins. If the one before was never finished, it counts as seen and not recorded."""
         if self._open:
             self.abandon()
-        self._open, self._number, self._counts = True, number, self._counts_of(type or "")
-        self._wishes, self._paid = None, False
+        self._open, self._number, self._wishes, self._paid = True, number, None, False
+        if self._counts.type != (type or ""):
+            self._counts = self._counts_of(type or "")
         # What the user decides late may be the type, so the policies are asked about it at the end.
-        verdict = self._hold() if self._user_decides else self._judge()
+        verdict = self._hold() if self.user_decides else self._judge()
         self._captured = verdict.capture
         return verdict
 
@@ -133,14 +134,16 @@ class Schedule:
         counts = self._counts
         retyped = type is not None and type != counts.type
         if retyped or keep is not None:
-            self._user_decides = True
-            counts = self._counts = self._counts_of(counts.type if type is None else type)
+            self.user_decides = True
+            if retyped:
+                counts = self._counts = self._counts_of(type or "")
         elif not self._captured and not self._late:
             return self._close(counts.passed)
         info = counts.info(self._number, metrics, nonfinite, held)
         if self._wishes is None or retyped:
             self._wishes = self._ask(self._early, info)
-        return self._close(self._decide(keep, self._wishes + self._ask(self._late, info)))
+        wishes = self._wishes + self._ask(self._late, info) if self._late else self._wishes
+        return self._close(counts.passed if keep is False else self._decide(keep, wishes))
 
     def could_not_capture(self) -> None:
         """Against the verdict no values are held, for lack of room or because of an error."""
@@ -150,19 +153,11 @@ class Schedule:
         """The step ended in an exception, or was left: it counts as seen and not recorded."""
         self._close(self._counts.passed)
 
-    def expect_late_decisions(self) -> None:
-        """The user decides late: from now on every step is held until its end."""
-        self._user_decides = True
-
     # ---- what to tell ----------------------------------------------------------------------------
-
-    @property
-    def has_problems(self) -> bool:
-        return bool(self._problems)
 
     def take_problems(self) -> list[str]:
         """What went wrong in policies since the last call; each thing is told once."""
-        problems, self._problems = self._problems, []
+        problems, self.problems = self.problems, []
         return problems
 
     def counts(self) -> dict[str, tuple[int, int]]:
@@ -187,7 +182,7 @@ class Schedule:
 
     def _decide(self, keep: bool | None, wishes: list[_Wish]) -> Decision:
         passed, wanted = self._counts.passed, [wish for wish in wishes if wish.keep]
-        if keep is False or (keep is None and not wanted):
+        if keep is None and not wanted:
             return passed
         why = "; ".join(dict.fromkeys(wish.why for wish in wanted)) if keep is None else "decided in the step"
         if not self._captured:
@@ -245,7 +240,7 @@ class Schedule:
             # Only the text is kept: an exception holds its frames, and these would hold the user's tensors.
             said = "".join(traceback.format_exception_only(error)).strip()
             place = traceback.extract_tb(error.__traceback__)[-1]
-            self._problems.append(
+            self.problems.append(
                 f"The policy {name} raised {said} ({place.filename}:{place.lineno}) at step {info.number}. "
                 f"Where it fails, {self._default!r} decides in its place."
             )

@@ -49,9 +49,7 @@ class Sources(NamedTuple):
         recorder.slot_node.extend(range(len(self.nodes)))
         recorder.nodes.extend(self.nodes)
         recorder.sources.update(self.sources)
-        storages = self.storages_now()
-        if storages is not None:
-            recorder.aliasing.put_off(storages)
+        recorder.aliasing.put_off(self.storages_now())
 
     def storages_now(self) -> frozenset[int] | None:
         """Where all of them are, looked up only if one was moved; None if there is one that has no place."""

@@ -101,19 +101,22 @@ class Step:
 
         With `keep=False` its values are let go of at once, so that word is the last one.
         """
-        with self._run.shield("decide"), torch._C.DisableTorchFunction():
-            if type is not None:
-                self.type = str(type)
-            if keep is not _NOT_SAID:
-                self.keep = None if keep is None else bool(keep)
-            if samples is not None:
-                self.samples = [int(s) for s in _listed(samples)]
-            if categories is not None:
-                self.categories = [str(c) for c in _listed(categories)]
-            if type is not None or keep is not _NOT_SAID:
-                self._run._schedule.expect_late_decisions()
-            if self.keep is False:
-                self._run._decided_against(self)
+        try:
+            with torch._C.DisableTorchFunction():
+                if type is not None:
+                    self.type = str(type)
+                if keep is not _NOT_SAID:
+                    self.keep = None if keep is None else bool(keep)
+                if samples is not None:
+                    self.samples = [int(s) for s in _listed(samples)]
+                if categories is not None:
+                    self.categories = [str(c) for c in _listed(categories)]
+                if type is not None or keep is not _NOT_SAID:
+                    self._run._schedule.user_decides = True
+                if self.keep is False and self.capture is not None:
+                    self._run._decided_against(self, self.capture)
+        except Exception as error:
+            self._run.shield.failed("decide", error)
 
     # ---- as a block ------------------------------------------------------------------------------
 
