@@ -1,9 +1,9 @@
-"""The recorders that are at work, by thread."""
+"""The recorders and `editing` blocks that are at work, by thread."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Thread -> its recorders, outermost first. Empty where the thread is traced, but not just now.
 ACTIVE: dict[int, list[Recorder]] = {}
+#: Thread and id of a model -> the `editing` block around its calls.
+BLOCKS: dict[tuple[int, int], Any] = {}
 _stack_depth = torch._C._len_torch_function_stack
 _stack_at = torch._C._get_function_stack_at
 

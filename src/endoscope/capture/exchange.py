@@ -19,6 +19,7 @@ _code_of = attrgetter("__code__")
 _CODE = repeat("__code__")
 _exhaust: Callable[..., Any] = partial(deque, maxlen=0)  # all of it, without a turn in Python for each
 _OBSERVER: Any = "stands for the observer until it is put here"
+_SHORTCUT: Any = "stands for the shortcut until it is put here"
 
 
 class Exchanges:
@@ -56,27 +57,31 @@ class Exchanges:
         self._originals.append(vars(owner)[name])
         self._replacements.append(make(getattr(owner, name)))
 
-    def add_code(self, owner: Any, name: str, make: Callable[[Any], Any], packed: bool = False) -> bool:
+    def add_code(
+        self, owner: Any, name: str, make: Callable[[Any], Any], shortcut: list[Callable[..., Any]] | None = None
+    ) -> bool:
         """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
 
-        With `packed` the observer of a method gets three things: the object, a tuple and a dict of arguments.
+        With a `shortcut` the observer of a method gets three things: the object, a tuple and a dict of arguments. The
+        first of the two functions there is asked first, about the id of the object. If it knows anything, the second
+        one is called with that, the observer and the three.
         """
         entry = vars(owner).get(name)
         function = getattr(entry, "__func__", entry)
         function = getattr(function, "__wrapped__", function)  # the wrapper calls this very function
         if not can_be_exchanged(function):
             return False
-        if packed and function.__code__.co_freevars:
+        if shortcut is not None and function.__code__.co_freevars:
             return False
         original = FunctionType(
             function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
         )
         original.__kwdefaults__ = function.__kwdefaults__
-        code = _handing_over_to(make(original), _PACKED if packed else _HANDING_OVER[function.__code__.co_freevars])
+        code = _PACKED if shortcut is not None else _HANDING_OVER[function.__code__.co_freevars]
         self._is_found(owner, name)
         self._functions.append(function)
         self._codes.append(function.__code__)
-        self._observing.append(code)
+        self._observing.append(_with_constants(code, {_OBSERVER: make(original), _SHORTCUT: shortcut}))
         return True
 
     def _is_found(self, owner: Any, name: str) -> None:
@@ -126,8 +131,12 @@ def _hand_over(*args: Any, **kwargs: Any) -> Any:
 
 
 def _hand_over_packed(self: Any, *args: Any, **kwargs: Any) -> Any:
-    observer = "stands for the observer until it is put here"
-    return observer(self, args, kwargs)  # type: ignore[operator]
+    shortcut: Any = "stands for the shortcut until it is put here"
+    observer: Any = "stands for the observer until it is put here"
+    known = shortcut[0](id(self))
+    if known is not None:
+        return shortcut[1](known, observer, self, args, kwargs)
+    return observer(self, args, kwargs)
 
 
 def _with_class(__class__: Any) -> FunctionType:
@@ -144,6 +153,6 @@ _HANDING_OVER = {(): _hand_over.__code__, ("__class__",): _with_class(None).__co
 _PACKED = _hand_over_packed.__code__
 
 
-def _handing_over_to(observer: Callable[..., Any], code: CodeType) -> CodeType:
-    """The observer stands among the constants: what is global there belongs to the module of the original."""
-    return code.replace(co_consts=tuple(observer if c == _OBSERVER else c for c in code.co_consts))
+def _with_constants(code: CodeType, named: Mapping[Any, Any]) -> CodeType:
+    """What is meant stands among the constants: what is global there belongs to the module of the original."""
+    return code.replace(co_consts=tuple([named.get(constant, constant) for constant in code.co_consts]))

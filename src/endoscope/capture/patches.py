@@ -37,7 +37,7 @@ import torch
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from endoscope.capture.active import ACTIVE, lone_recorder, recorders_here
+from endoscope.capture.active import ACTIVE, BLOCKS, lone_recorder, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.exchange import Exchanges, can_be_exchanged
@@ -49,11 +49,12 @@ _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_func
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 #: Modes that do not want to see composites whole; the recorder adds itself.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
+#: How the recorder that was begun last is told of modules that it knows; without one, of none.
+_NO_SHORTCUT: list[Callable[..., Any]] = [{}.get, {}.get]
+_shortcut = _NO_SHORTCUT.copy()
 _lock = threading.RLock()
 _exchanges = Exchanges()  # of the last time: a recording puts them in at every step
 _traces = 0
-#: Thread and id of a model -> the `editing` block around its calls.
-_blocks: dict[tuple[int, int], Any] = {}
 
 
 def passes_are_heard() -> bool:
@@ -74,6 +75,7 @@ def activate(recorder: Recorder) -> None:
         run_compiled_code_eagerly()
         _traces += 1
         ACTIVE.setdefault(threading.get_ident(), []).append(recorder)
+        _shortcut[:] = getattr(recorder, "shortcut", None) or _NO_SHORTCUT
 
 
 def deactivate(recorder: Recorder) -> None:
@@ -86,6 +88,7 @@ def deactivate(recorder: Recorder) -> None:
             _traces -= 1
         else:
             _take_out(recorder)
+        _shortcut[:] = _NO_SHORTCUT
         if not _traces:
             _put_back()
 
@@ -149,7 +152,7 @@ def hold(block: Any) -> None:
             _install()
         run_compiled_code_eagerly()
         _traces += 1
-        _blocks[threading.get_ident(), id(block.model)] = block
+        BLOCKS[threading.get_ident(), id(block.model)] = block
 
 
 def release(block: Any, outer: Any, thread: int | None = None) -> None:
@@ -158,9 +161,9 @@ def release(block: Any, outer: Any, thread: int | None = None) -> None:
     with _lock:
         key = thread or threading.get_ident(), id(block.model)
         if outer is None:
-            _blocks.pop(key, None)
+            BLOCKS.pop(key, None)
         else:
-            _blocks[key] = outer
+            BLOCKS[key] = outer
         _traces -= 1
         if not _traces:
             _put_back()
@@ -168,7 +171,7 @@ def release(block: Any, outer: Any, thread: int | None = None) -> None:
 
 def block_around(model: torch.nn.Module) -> Any:
     """The innermost `editing` block of this thread for a model; None without one."""
-    return _blocks.get((threading.get_ident(), id(model)))
+    return BLOCKS.get((threading.get_ident(), id(model)))
 
 
 def _put_back() -> None:
@@ -183,8 +186,8 @@ def _after_fork() -> None:
     for thread in [t for t in ACTIVE if t != threading.get_ident()]:
         for recorder in list(ACTIVE[thread]):
             deactivate(recorder)
-    for thread, model in [key for key in _blocks if key[0] != threading.get_ident()]:
-        release(_blocks[thread, model], None, thread)
+    for thread, model in [key for key in BLOCKS if key[0] != threading.get_ident()]:
+        release(BLOCKS[thread, model], None, thread)
 
 
 def _before_fork() -> None:
@@ -205,7 +208,7 @@ def _install() -> None:
 def _all_exchanges() -> Exchanges:
     exchanges = Exchanges()
     _open_composites(exchanges)
-    if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, packed=True):  # somebody else's by now
+    if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, _shortcut):  # somebody else's by now
         exchanges.add(torch.nn.Module, "_call_impl", _observed_call_of_others)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
@@ -300,7 +303,7 @@ def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> C
 
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
     in_backward = torch._C._current_graph_task_id
-    get_ident, active, blocks = threading.get_ident, ACTIVE, _blocks
+    get_ident, active, blocks = threading.get_ident, ACTIVE, BLOCKS
 
     def _call_impl(self: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         recorders = active.get(get_ident())

@@ -58,6 +58,8 @@ _SLOW: dict[Any, FunctionFacts] = {}
 class StepRecorder(Recorder):
     """Hears one training step: forward passes of the watched models, losses, `backward`."""
 
+    shortcut: list[Callable[..., Any]] | None = None  # for modules that are known: see `patches.activate`
+
     def __init__(
         self,
         models: Iterable[tuple[str, torch.nn.Module]],
@@ -99,7 +101,8 @@ class StepRecorder(Recorder):
         hear = self._shielded(make_ear(self))
         if self.postpones:
             hear = self.notes.make_ear(hear)
-            self.call_module = self.notes.make_call()  # type: ignore[method-assign]
+            self.call_module = self.notes.call  # type: ignore[method-assign]
+            self.shortcut = self.notes.make_shortcut()
         self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
 
     def begin_again(self) -> None:

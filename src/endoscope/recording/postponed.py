@@ -14,6 +14,7 @@ Hooks for gradients are put on when a backward pass begins, straight from the no
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.modules import container
 
+from endoscope.capture.active import ACTIVE, BLOCKS
 from endoscope.capture.leaves import ATOMS
 from endoscope.capture.regions import version_of
 from endoscope.capture.source import INNER_FILES, position_outside
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from endoscope.recording.hearing import StepRecorder
+    from endoscope.recording.known_calls import Known
 
 MOST = 64  # notes: they hold tensors that training may have let go of
 CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
@@ -96,52 +99,56 @@ class Notes:
 
         return note
 
-    def make_call(self) -> Callable[..., Any]:
-        """What is called for every module. What fails here is ours: the module is called all the same."""
-        recorder, taken, known_calls = self._recorder, self.taken, self._recorder.known_calls
-        ids, written = recorder.ids, recorder.aliasing.readers
-        getframe, others = sys._getframe, self._call
+    def make_shortcut(self) -> list[Callable[..., Any]]:
+        """What knows of a module by its id, and what is called then: see `Exchanges.add_code`.
 
-        def call_module(original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-            known = known_calls.get(id(module))
-            if known is None or not recorder.postpones or not recorder.inside_target or len(args) != 1 or kwargs:
-                return others(original, module, args, kwargs)
-            (given,) = args
+        What fails here is ours: the module is called all the same.
+        """
+        recorder, taken, known_calls = self._recorder, self.taken, self._recorder.known_calls
+        ids, written, alone = recorder.ids, recorder.aliasing.readers, [self._recorder]
+        getframe, get_ident = sys._getframe, threading.get_ident
+
+        def call_known(known: Known, observer: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+            position = None
             try:
-                # Slots of parameters change when somebody writes into them, and then notes are read.
-                slots = ids if self.were_read else None
                 if (
-                    given.__class__ is not Tensor
-                    or id(given) in written
-                    or not _grad_on()  # what it returns may be made to have a gradient later, which is not its own
-                    or not known.still_holds(slots, written)
+                    not kwargs
+                    and len(args) == 1
+                    and (given := args[0]).__class__ is Tensor
+                    and recorder.postpones
+                    and recorder.inside_target
+                    and ACTIVE.get(get_ident()) == alone
+                    and not BLOCKS
+                    and _in_backward() == -1
+                    and id(given) not in written
+                    and _grad_on()  # or what it returns may be made to have a gradient later, which is not its own
+                    # Slots of parameters change when somebody writes into them, and then notes are read.
+                    and known.still_holds(ids if self.were_read else None, written)
                 ):
-                    known = None
-                else:
-                    # Behind this, two functions of `patches.py` and, mostly, that of `nn.Module.__call__`.
+                    # Behind this, a function of `exchange.py` and, mostly, that of `nn.Module.__call__`.
                     frame, position = self._container
-                    caller: Any = getframe(3)
+                    caller: Any = getframe(2)
                     if caller.f_code is _CALL:
                         caller = caller.f_back
                     if caller is not frame:
                         position = self._position(caller)
             except Exception as error:
                 recorder.give_up("a module call", error)
-                known = None
-            if known is None:
-                return others(original, module, args, kwargs)
+                position = None
+            if position is None:
+                return observer(module, args, kwargs)
             with _unheard():
-                out = original(module, given)
+                out = known.forward(module, given)  # there are no hooks, so torch would do nothing else
                 try:
                     taken.append((KNOWN, known, given, out, out._version, position))
                 except RuntimeError:  # inference tensors do not count
                     taken.append((KNOWN, known, given, out, -1, position))
             return out
 
-        return call_module
+        return [known_calls.get, call_known]
 
-    def _call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        """A call about which nothing is known."""
+    def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        """A module about which nothing is known."""
         recorder, inside = self._recorder, self._recorder.inside_target
         if not recorder.may_note(module):
             return recorder.__class__.call_module(recorder, original, module, args, kwargs)
@@ -150,7 +157,8 @@ class Notes:
             if kwargs or not _LASTING.issuperset(map(type, args)):
                 recorder.begin_module(module, args, kwargs)
             else:
-                caller: Any = sys._getframe(4)  # behind this, the function above, and what is behind that
+                # Behind this, one function of `patches.py` and one of `exchange.py`, and mostly `nn.Module.__call__`.
+                caller: Any = sys._getframe(3)
                 if caller.f_code is _CALL:
                     caller = caller.f_back
                 versions = _versions(args) if root else {}
