@@ -47,10 +47,13 @@ class Cells:
                 if hooks is None:
                     hooks = tensor._backward_hooks = OrderedDict()
                     grad_fn._register_hook_dict(tensor)
-                others = list(hooks.items())  # what they make of the gradient is theirs, so ours is the first
-                hooks.clear()
-                hooks[number] = cell.append
-                hooks.update(others)
+                if hooks:  # what others make of the gradient is theirs, so ours is the first
+                    others = list(hooks.items())
+                    hooks.clear()
+                    hooks[number] = cell.append
+                    hooks.update(others)
+                else:
+                    hooks[number] = cell.append
                 places.append((hooks, number))
         return True
 

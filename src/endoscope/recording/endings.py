@@ -21,24 +21,22 @@ class Endings:
 
     def __init__(self) -> None:
         self._followed: weakref.WeakSet[Any] | None = None  # optimizers after which another one comes, if there are any
-        self._last: weakref.ref[Any] | None = None  # that ended a step, as long as no forward pass came after it
+        self.last: weakref.ref[Any] | None = None  # that ended a step, as long as no forward pass came after it
 
-    def forward_began(self) -> None:
-        self._last = None
-
-    def is_last(self, optimizer: Any) -> bool:
-        return self._followed is None or optimizer not in self._followed
-
-    def ended_by(self, optimizer: Any) -> None:
-        self._last = weakref.ref(optimizer)
+    def end_with(self, optimizer: Any) -> bool:
+        """Whether a step ends with this one."""
+        if self._followed is not None and optimizer in self._followed:
+            return False
+        self.last = weakref.ref(optimizer)
+        return True
 
     def came_late(self, optimizer: Any) -> bool:
         """Whether the step that has just ended should have waited for this one."""
-        last = self._last() if self._last is not None else None
+        last = self.last() if self.last is not None else None
         if last is None or last is optimizer:
             return False
         if self._followed is None:
             self._followed = weakref.WeakSet()
         self._followed.add(last)
-        self._last = weakref.ref(optimizer)
+        self.last = weakref.ref(optimizer)
         return True

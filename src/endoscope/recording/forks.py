@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 
-_count = 0  # between the first process and this one
-
-
-def forks() -> int:
-    return _count
+count = 0  # between the first process and this one; looked at in every step, and therefore no function
 
 
 def _after_fork() -> None:
-    global _count
-    _count += 1
+    global count
+    count += 1
 
 
 if hasattr(os, "register_at_fork"):  # there are systems that do not fork

@@ -13,7 +13,6 @@ the operation's own result on and stops hearing.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -199,12 +198,15 @@ class StepRecorder(Recorder):
         known, name = self._losses.get(id(loss), (None, ""))
         if known is None or known() is not loss:
             name = gradients.current or gradients.default
-            with contextlib.suppress(Exception), _unheard():
-                if self.postpones and loss.__class__ is Tensor:
-                    self.notes.hold(name, "loss", loss)
-                else:
-                    self.holder.hold(name, "", "loss", loss)
-                self.name_loss(loss, name)
+            try:
+                with _unheard():
+                    if self.postpones and loss.__class__ is Tensor:
+                        self.notes.hold(name, "loss", loss)
+                    else:
+                        self.holder.hold(name, "", "loss", loss)
+                self._losses[id(loss)] = (_weak(loss), name)
+            except Exception:  # the gradients have their name all the same
+                pass
         return gradients.current or name
 
     def name_loss(self, loss: Tensor, name: str) -> None:
@@ -485,8 +487,10 @@ class StepRecorder(Recorder):
 
 def _keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:
     """Whether `backward(gradient, retain_graph, create_graph)` may be followed by another one on the same graph."""
-    said = [*args[2:4], kwargs.get("retain_graph"), kwargs.get("create_graph")]
-    return any(value is not None and value is not False for value in said)
+    for value in (*args[2:4], kwargs.get("retain_graph"), kwargs.get("create_graph")):
+        if value is not None and value is not False:
+            return True
+    return False
 
 
 def is_evaluation(module: torch.nn.Module) -> bool:

@@ -32,6 +32,8 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, repeat
+from operator import attrgetter, is_, is_not
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from endoscope.recording.meter import Meter
 
 _grad_on = torch.is_grad_enabled
+_GRADIENT, _LEARNS, _VERSION = attrgetter("grad"), attrgetter("requires_grad"), attrgetter("_version")
+_HOOKS = attrgetter("_backward_hooks", "_post_accumulate_grad_hooks")
 _NEVER = -1  # in the place of a version: a parameter that is not relied on any more
 
 
@@ -81,6 +85,8 @@ class LossGradients:
         self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
         self._hooks = GradHooks()
         self._parameters: list[tuple[int, Tensor]] = []  # by slot; those that learn have hooks once a pass has begun
+        self._slots: list[int] = []
+        self._tensors: list[Tensor] = []
         self._arrivals: list[tuple[int, Tensor | None, int]] = []  # slot, the `.grad` that was found there, its version
         self._unseen: list[tuple[int, Tensor]] = []  # parameters that are looked at when the pass has ended
         self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
@@ -135,11 +141,13 @@ class LossGradients:
     def engine_starts(self) -> None:
         """A backward pass begins, perhaps inside of another one."""
         self._depth += 1
-        self._look_at_unseen()
+        if self._unseen or self._arrivals:
+            self._look_at_unseen()
         self._prepare()
 
     def engine_stopped(self) -> None:
-        self._look_at_unseen()
+        if self._unseen or self._arrivals:
+            self._look_at_unseen()
         self._depth -= 1
         if self._depth:  # what comes from now on belongs to the pass around it
             self.drain()
@@ -150,7 +158,8 @@ class LossGradients:
             return
         try:
             with torch._C.DisableTorchFunction():
-                self.drain()
+                if self._may_have_come:
+                    self.drain()
                 self._pass_name, self._may_have_come = self._name_of_pass(), True
                 if self.before_pass is not None:
                     self.before_pass()
@@ -165,6 +174,8 @@ class LossGradients:
                 if self._arrivals:
                     self._learn_from_arrivals()
                 unseen, self._unseen = self._unseen, []
+                if unseen is self._parameters and self._all_have_come():
+                    return
                 for slot, parameter in unseen:
                     gradient = parameter.grad
                     if gradient is None:
@@ -175,6 +186,27 @@ class LossGradients:
                         self._reliable[slot] = _NEVER
         except Exception as error:
             self._break(error)
+
+    def _all_have_come(self) -> bool:
+        """Whether all parameters have what they are relied on to have; it is taken all at once, then."""
+        gradients = list(map(_GRADIENT, self._tensors))
+        if not all(map(is_not, gradients, repeat(None))):
+            return False
+        versions = list(map(_VERSION, gradients))
+        if versions != list(map(self._reliable.get, self._slots)):
+            return False
+        self._arrivals += zip(self._slots, gradients, versions, strict=True)
+        return True
+
+    def _all_are_reliable(self) -> bool:
+        """Whether no parameter needs a hook: all learn, none has a gradient yet, or a hook of anybody's."""
+        tensors, versions = self._tensors, list(map(self._reliable.get, self._slots))
+        return (
+            not (self._seen_after or self._seen_before or None in versions or _NEVER in versions)
+            and not any(chain.from_iterable(map(_HOOKS, tensors)))
+            and all(map(_LEARNS, tensors))
+            and all(map(is_, map(_GRADIENT, tensors), repeat(None)))
+        )
 
     def _learn_from_arrivals(self) -> None:
         parameters = dict(self._parameters)
@@ -192,6 +224,9 @@ class LossGradients:
         Those that had their gradient when an earlier pass had ended are looked at then, and need no hook at all.
         """
         alone = self._depth == 1 and not self.hold_all and not self._handed_over
+        if alone and self._all_are_reliable():
+            self._unseen = self._parameters
+            return
         if alone and self._reliable and self._have_hooks_of_others():
             self._reliable.clear()  # nobody knows what they do with gradients
         reliable, after, before, unseen = self._reliable, self._seen_after, self._seen_before, self._unseen
@@ -250,14 +285,18 @@ class LossGradients:
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         """At once, also if nobody tells when a pass begins."""
-        self._parameters.append((slot, parameter))
+        self._know([(slot, parameter)])
         self.hook_all_parameters()
 
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
-        self._parameters += parameters
+        self._know(parameters)
         if not passes_are_heard():
             self.hook_all_parameters()
+
+    def _know(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
+        self._parameters = [*self._parameters, *parameters]
+        self._slots, self._tensors = [slot for slot, _ in self._parameters], [p for _, p in self._parameters]
 
     # ---- values that have no slot yet ------------------------------------------------------------
 

@@ -161,7 +161,10 @@ class Notes:
                 caller: Any = sys._getframe(3)
                 if caller.f_code is _CALL:
                     caller = caller.f_back
-                versions = _versions(args) if root else {}
+                versions: dict[int, int] = {}
+                if root:
+                    with _unheard():
+                        versions = _versions(args)
                 self.taken.append((BEGUN, module, args, self._position(caller), root, versions, _grad_on()))
                 recorder.inside_target = inside or root
         except Exception as error:
@@ -211,13 +214,11 @@ class Notes:
 
     def before_pass(self) -> None:
         """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
-        made: set[int] = set()
-        held: list[Tensor] = []
+        recorder, made, held = self._recorder, set(), []  # type: ignore[var-annotated]
         for note in self.taken:
             kind = note[0]
-            given: Any = ()
             if kind == KNOWN:
-                given = (note[2],)
+                given = note[2:3]
                 held.append(note[3])
                 made.add(id(note[3]))
             elif kind == CALLED:
@@ -226,17 +227,19 @@ class Notes:
             elif kind == BEGUN:
                 given = note[2] if note[4] and note[6] else ()
                 held += [value for value in given if value.__class__ is Tensor]
-            elif kind == HELD:
-                held.append(note[3])
-            elif note[3]:
-                held.append(note[1])
+            else:
+                given = ()
+                if kind == HELD:
+                    held.append(note[3])
+                elif note[3]:
+                    held.append(note[1])
             for value in given:
-                if value.__class__ is Tensor and id(value) not in made and value.requires_grad:
-                    if not self._recorder.knows(value):  # from outside of the step: its gradient is recorded, too
-                        self._recorder.catch_up()
+                if id(value) not in made and value.__class__ is Tensor and value.requires_grad:
+                    if not recorder.knows(value):  # from outside of the step: its gradient is recorded, too
+                        recorder.catch_up()
                         return
-        if not self._recorder.holder.gradients.gather(held):
-            self._recorder.catch_up()
+        if not recorder.holder.gradients.gather(held):
+            recorder.catch_up()
 
     def held(self) -> list[Tensor]:
         """What the notes hold for good, but for what modules have computed into memory of their own."""

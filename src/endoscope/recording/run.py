@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from endoscope.errors import BadArgument
+from endoscope.recording import forks
 from endoscope.recording.budget import Budget
 from endoscope.recording.captures import Captures
 from endoscope.recording.endings import IN_EVALUATION_MODE, Endings
 from endoscope.recording.finishing import Finisher
-from endoscope.recording.forks import forks
 from endoscope.recording.heap import Heap
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
 
 
+_thread = threading.get_ident
 _task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
 
 
@@ -84,13 +85,14 @@ class Run:
         self._last_type = ""
         self._endings = Endings()
         self._trainer: int | None = None  # the thread in which optimizers step
+        self._mover: weakref.ref[Any] | None = None  # the last one that did
         self._in_update = False
         self._passed_over = False  # a forward pass that could have been meant as training began no step
         self._gradients_are_used_up = False  # somebody overwrites or drops `.grad` before it can be measured
         self._hold_all = False  # gradients of one tensor come in several backward passes
         self._clock = time.perf_counter()  # when the previous step ended
         self._written = 0.0  # seconds of the writer thread that are accounted for
-        self._born = forks()
+        self._born = forks.count
         self._lock = threading.RLock()
         self.closed = False
         self._at_exit = functools.partial(_close_quietly, weakref.ref(self))
@@ -130,6 +132,7 @@ class Run:
         watch.hook(self._before_forward, self._after_forward)
         watch.hook_optimizers(self._before_update, self._after_update)
         self._watches.append(watch)
+        self._mover = None
         self._captures.watch_more()
         tree = module_tree(self._watches)
         self._worker.put(lambda: self._writer.write_modules(tree))
@@ -172,7 +175,7 @@ class Run:
 
     def close(self) -> None:
         """End the trial. What was recorded is complete without it."""
-        if self.closed or forks() != self._born:
+        if self.closed or forks.count != self._born:
             return
         with self._lock:
             if self._open is not None:
@@ -228,7 +231,7 @@ class Run:
         started = time.perf_counter()
         self._open = step
         self._next = step.number + 1
-        if self.closed or forks() != self._born:
+        if self.closed or forks.count != self._born:
             return
         verdict = self._schedule.begin(step.number, step.type)
         if not verdict.capture:
@@ -351,14 +354,15 @@ class Run:
 
     def _foreign(self) -> bool:
         """Another thread than that of the open step, or than the one that trains; or a forked process."""
-        if self.closed or forks() != self._born:
+        if self.closed or forks.count != self._born:
             return True
         step, owner = self._open, self._trainer
         if step is not None:
             owner = step.thread
-        return owner is not None and owner != threading.get_ident()
+        return owner is not None and owner != _thread()
 
-    # Called in every step, and therefore without `with self.shield(...)`.
+    # Called in every step, and therefore without `with self.shield(...)`, and with as few functions as can be: each of
+    # them has left the processor's cache since the last time, and coming back takes longer than what it does.
 
     def _before_forward(self, module: Any, args: Any, kwargs: Any) -> str:
         try:
@@ -374,7 +378,7 @@ class Run:
                     step = None
             if step is None:
                 return self._begin_by_itself(module, args, kwargs)
-            if step.capture is not None:
+            if step.capture is not None and not step.capture.listener.listening:
                 step.capture.listener.resume()
             step.forwards += 1
         except Exception as error:
@@ -383,7 +387,7 @@ class Run:
 
     def _begin_by_itself(self, module: Any, args: Any, kwargs: Any) -> str:
         """A step begins with a forward pass, which has begun already."""
-        self._endings.forward_began()
+        self._endings.last = None
         step = Step(self, self._next, None, explicit=False)
         step.forwards = 1
         self._begin(step)
@@ -397,9 +401,11 @@ class Run:
         return ""
 
     def _after_forward(self, module: Any, args: Any, kwargs: Any, out: Any) -> str:
+        step = self._open
+        if step is None or (step.capture is None and out is not None):
+            return ""
         try:
-            step = self._open
-            if step is None or self._foreign():
+            if self._foreign():
                 return ""
             if out is None and sys.exc_info()[1] is not None:
                 step.failed = True
@@ -419,13 +425,17 @@ class Run:
 
     def _before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
-            if True not in [watch.moved_by(optimizer) for watch in self._watches]:
+            if (self._mover is None or self._mover() is not optimizer) and not self._moves(optimizer):
                 return
-            self._take_over()
-            if self._foreign():
+            if self.closed or forks.count != self._born:
                 return
+            me, step = _thread(), self._open
+            if self._trainer != me or (step is not None and step.thread != me):
+                self._take_over(me)
+                if self._foreign():
+                    return
+                step = self._open
             self._in_update = True
-            step = self._open
             if step is not None and step.capture is not None:
                 if _task() == -1:
                     step.capture.listener.pause()
@@ -438,7 +448,9 @@ class Run:
 
     def _after_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
-            if self._foreign() or True not in [watch.moved_by(optimizer) for watch in self._watches]:
+            if (self._mover is None or self._mover() is not optimizer) and not self._moves(optimizer):
+                return
+            if self._foreign():
                 return
             self._in_update = False
             step = self._open
@@ -448,8 +460,7 @@ class Run:
             self._passed_over = False
             if _task() != -1:  # one of many optimizers, each of which moves a parameter as its gradient arrives
                 step.moved = True
-            elif not step.explicit and self._endings.is_last(optimizer):
-                self._endings.ended_by(optimizer)
+            elif not step.explicit and self._endings.end_with(optimizer):
                 self._finish(step)
             else:
                 step.moved = True
@@ -458,11 +469,16 @@ class Run:
         except Exception as error:
             self.shield.failed("the end of a step", error)
 
-    def _take_over(self) -> None:
+    def _moves(self, optimizer: Any) -> bool:
+        """Whether an optimizer trains any of the models; the last one that does is remembered."""
+        found = any([watch.moved_by(optimizer) for watch in self._watches])
+        if found:
+            self._mover = weakref.ref(optimizer)
+        return found
+
+    def _take_over(self, me: int) -> None:
         """This thread trains. A step that another one began by calling the model is none."""
-        me, step = threading.get_ident(), self._open
-        if (me == self._trainer and step is None) or forks() != self._born:
-            return
+        step = self._open
         if step is not None and step.thread != me and not step.explicit:
             self._gap("", f"step {step.number} was left out: another thread called the model meanwhile")
             self._abandon(step)
