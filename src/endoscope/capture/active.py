@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ACTIVE: dict[int, list[Recorder]] = {}
 #: Thread and id of a model -> the `editing` block around its calls.
 BLOCKS: dict[tuple[int, int], Any] = {}
+lock = threading.RLock()  # held by who changes any of it
 _stack_depth = torch._C._len_torch_function_stack
 _stack_at = torch._C._get_function_stack_at
 

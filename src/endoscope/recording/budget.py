@@ -1,7 +1,7 @@
 """How much of the training time recording may take, and whether one more step fits.
 
-    allows(type)  before a step: may it be recorded? ─► spent(seconds)    what recording it took
-                                                     ─► trained(seconds)  what the step itself took; after every step
+    allows(type)  before a step: may it be recorded? ─► step_ended ─► spent(seconds)    what recording it took
+                                                                   ─► trained(seconds)  what the step itself took
 
 Two accounts in seconds of our own time. The *purse* spreads recording evenly: every step pays in a share of the time it
 trained, a recording takes out what it cost, and savings are capped. The *window* keeps the promise: what was spent on
@@ -17,6 +17,7 @@ to nothing over the first 300 steps. The very first recording loads kernels: it 
 from __future__ import annotations
 
 from collections import Counter, deque
+from time import perf_counter
 from typing import Any
 
 from endoscope.errors import BadArgument
@@ -95,6 +96,8 @@ class Budget:
                 f"budget={fraction!r} must be a share of the training time, above 0 and at most 1: budget=0.05 for 5 %."
             )
         self.fraction = float(fraction)
+        self._clock = perf_counter()  # when the previous step ended
+        self._written = 0.0  # seconds of the writer that are accounted for
         self.steps = 0
         self.spent_seconds = 0.0  # without start-up
         self.start_up_seconds = 0.0
@@ -114,6 +117,17 @@ class Budget:
         return self._blocks_trained + self._block_trained
 
     # ---- what happened ---------------------------------------------------------------------------
+
+    def step_ended(self, type: str, spent: float, kept: bool, writer: float) -> None:
+        """A step has just ended. We spent so long on it; `writer` is what the writer thread has taken in all."""
+        now = perf_counter()
+        if spent:
+            written = 0.0
+            if kept:  # what the writer took for the recorded step before this one
+                written, self._written = writer - self._written, writer
+            self.spent(spent + written, type, kept=kept)
+        self.trained(now - self._clock - spent)
+        self._clock = now
 
     def trained(self, seconds: float) -> None:
         """A step has ended, and took so long without us."""

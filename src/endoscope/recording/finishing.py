@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
 from endoscope.stats import crc32
 from endoscope.store import checksums
 from endoscope.store.writer import TrialWriter
+
+if TYPE_CHECKING:
+    from endoscope.analysis.anomalies import Look
+    from endoscope.analysis.rules import Where
 
 
 class Finisher:
@@ -51,6 +55,13 @@ class Finisher:
         self._lost: list[str] = []
         self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is
         self.seconds = 0.0
+
+    def look(self, step: Step, capture: Capture, where: Where, known: dict[int, Any], samples: bool) -> list[Look]:
+        """Statistics of what is held, for triggers; before it is decided whether the step is recorded."""
+        from endoscope.recording.looking import look_at  # here: most runs have no anomalies of their own
+
+        structure = self.structure(step, capture)
+        return look_at(capture, structure, (step.number, step.type or ""), where, known, samples)
 
     def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
         """Measure everything; `hand_over` then gives it to the writer."""

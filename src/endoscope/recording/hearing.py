@@ -28,7 +28,7 @@ from endoscope.capture.calls import Call, Calls
 from endoscope.capture.ear import make_ear
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import ATOMS, named_leaves
-from endoscope.capture.patches import passes_are_heard
+from endoscope.capture.observers import passes_are_heard
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
 from endoscope.recording.holding import Holder, role_of
@@ -57,7 +57,7 @@ _SLOW: dict[Any, FunctionFacts] = {}
 class StepRecorder(Recorder):
     """Hears one training step: forward passes of the watched models, losses, `backward`."""
 
-    shortcut: list[Callable[..., Any]] | None = None  # for modules that are known: see `patches.activate`
+    shortcut: list[Callable[..., Any]] | None = None  # for modules that are known: see `observers.listen_for`
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class StepRecorder(Recorder):
         self.holder.gradients.drain()
 
     def _begin_to_understand(self) -> None:
-        """What could wait while there were only notes: nothing that is noted draws random numbers or moves parameters."""
+        """What could wait while there were only notes: what is noted draws no random numbers, and moves nothing."""
         self.random_state = torch.get_rng_state()
         with _unheard():
             self.aliasing.put_off(self._sources.storages_now())
@@ -274,7 +274,7 @@ class StepRecorder(Recorder):
 
         A container's own `forward` is no line of the user's, and what called the container is known.
         """
-        # Behind this, `_begin_plain`, `call_module`, two functions of `patches.py` and that of `nn.Module.__call__`.
+        # Behind this, `_begin_plain`, `call_module`, functions of `observers.py`, `exchange.py` and `nn.Module` itself.
         frame = sys._getframe(6)
         if frame.f_code is IN_SEQUENCE and around >= 0:
             entry, outer = self.calls.entries[around], frame.f_back

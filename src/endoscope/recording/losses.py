@@ -32,26 +32,22 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain, repeat
-from operator import attrgetter, is_, is_not
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from endoscope.capture.patches import passes_are_heard
+from endoscope.capture.observers import passes_are_heard
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.cells import Cells
 from endoscope.recording.grad_hooks import GradHooks, numbers
+from endoscope.recording.unhooked import Arrival, Unhooked
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
     from endoscope.recording.meter import Meter
 
 _grad_on = torch.is_grad_enabled
-_GRADIENT, _LEARNS, _VERSION = attrgetter("grad"), attrgetter("requires_grad"), attrgetter("_version")
-_HOOKS = attrgetter("_backward_hooks", "_post_accumulate_grad_hooks")
-_NEVER = -1  # in the place of a version: a parameter that is not relied on any more
 
 
 def _pass_on(where: str, error: BaseException) -> None:
@@ -68,9 +64,7 @@ class LossGradients:
         reliable: dict[int, int] | None = None,
     ) -> None:
         self.default = default
-        #: Slots of parameters that have their gradient when a pass has ended, with the version that it has then;
-        #: learned, and kept for other steps.
-        self._reliable = {} if reliable is None else reliable
+        self._unhooked = Unhooked({} if reliable is None else reliable)
         self._failed = failed or _pass_on
         self._broken = False
         self.current: str | None = None  # the block `step.gradients(name)` around us
@@ -84,10 +78,7 @@ class LossGradients:
         self._handed_over = False  # `torch.autograd.grad` is running
         self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
         self._hooks = GradHooks()
-        self._parameters: list[tuple[int, Tensor]] = []  # by slot; those that learn have hooks once a pass has begun
-        self._slots: list[int] = []
-        self._tensors: list[Tensor] = []
-        self._arrivals: list[tuple[int, Tensor | None, int]] = []  # slot, the `.grad` that was found there, its version
+        self._arrivals: list[Arrival] = []
         self._unseen: list[tuple[int, Tensor]] = []  # parameters that are looked at when the pass has ended
         self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
         self._seen_before: set[int] = set()  # those with a hook that sees it come, too
@@ -172,48 +163,11 @@ class LossGradients:
         try:
             with torch._C.DisableTorchFunction():
                 if self._arrivals:
-                    self._learn_from_arrivals()
+                    self._unhooked.learn_from(self._arrivals)
                 unseen, self._unseen = self._unseen, []
-                if unseen is self._parameters and self._all_have_come():
-                    return
-                for slot, parameter in unseen:
-                    gradient = parameter.grad
-                    if gradient is None:
-                        del self._reliable[slot]  # not reached, or somebody has begun to use gradients up
-                        continue
-                    self._arrivals.append((slot, gradient, gradient._version))
-                    if gradient._version != self._reliable[slot]:  # another sum, or somebody has begun to write into it
-                        self._reliable[slot] = _NEVER
+                self._arrivals += self._unhooked.arrived(unseen)
         except Exception as error:
             self._break(error)
-
-    def _all_have_come(self) -> bool:
-        """Whether all parameters have what they are relied on to have; it is taken all at once, then."""
-        gradients = list(map(_GRADIENT, self._tensors))
-        if not all(map(is_not, gradients, repeat(None))):
-            return False
-        versions = list(map(_VERSION, gradients))
-        if versions != list(map(self._reliable.get, self._slots)):
-            return False
-        self._arrivals += zip(self._slots, gradients, versions, strict=True)
-        return True
-
-    def _all_are_reliable(self) -> bool:
-        """Whether no parameter needs a hook: all learn, none has a gradient yet, or a hook of anybody's."""
-        tensors, versions = self._tensors, list(map(self._reliable.get, self._slots))
-        return (
-            not (self._seen_after or self._seen_before or None in versions or _NEVER in versions)
-            and not any(chain.from_iterable(map(_HOOKS, tensors)))
-            and all(map(_LEARNS, tensors))
-            and all(map(is_, map(_GRADIENT, tensors), repeat(None)))
-        )
-
-    def _learn_from_arrivals(self) -> None:
-        parameters = dict(self._parameters)
-        for slot, gradient, version in self._arrivals:
-            same = gradient is not None and parameters[slot].grad is gradient and gradient._version == version
-            if same and slot not in self._reliable:
-                self._reliable[slot] = version
 
     def _name_of_pass(self) -> str | None:
         return None if self._handed_over and self.current is None else self.name
@@ -224,17 +178,17 @@ class LossGradients:
         Those that had their gradient when an earlier pass had ended are looked at then, and need no hook at all.
         """
         alone = self._depth == 1 and not self.hold_all and not self._handed_over
-        if alone and self._all_are_reliable():
-            self._unseen = self._parameters
+        unhooked, after, before, unseen = self._unhooked, self._seen_after, self._seen_before, self._unseen
+        if alone and not (after or before) and unhooked.relies_on_all():
+            self._unseen = unhooked.parameters
             return
-        if alone and self._reliable and self._have_hooks_of_others():
-            self._reliable.clear()  # nobody knows what they do with gradients
-        reliable, after, before, unseen = self._reliable, self._seen_after, self._seen_before, self._unseen
-        for slot, parameter in self._parameters:
+        if alone and unhooked.versions and unhooked.have_hooks_of_others():
+            unhooked.versions.clear()  # nobody knows what they do with gradients
+        for slot, parameter in unhooked.parameters:
             if not parameter.requires_grad or slot in before:
                 continue
             plain = alone and parameter.grad is None
-            if plain and reliable.get(slot, _NEVER) != _NEVER and slot not in after:
+            if plain and unhooked.relies_on(slot) and slot not in after:
                 unseen.append((slot, parameter))
                 continue
             if slot not in after:
@@ -243,13 +197,6 @@ class LossGradients:
             if not plain:
                 before.add(slot)
                 self._hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
-
-    def _have_hooks_of_others(self) -> bool:
-        for _, parameter in self._parameters:
-            for hooks in (parameter._backward_hooks, parameter._post_accumulate_grad_hooks):
-                if hooks and max(hooks) >= 0:  # the numbers of ours are negative
-                    return True
-        return False
 
     def hook_all_parameters(self) -> None:
         """Nobody will tell when a pass begins."""
@@ -285,18 +232,14 @@ class LossGradients:
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         """At once, also if nobody tells when a pass begins."""
-        self._know([(slot, parameter)])
+        self._unhooked.know([(slot, parameter)])
         self.hook_all_parameters()
 
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
-        self._know(parameters)
+        self._unhooked.know(parameters)
         if not passes_are_heard():
             self.hook_all_parameters()
-
-    def _know(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
-        self._parameters = [*self._parameters, *parameters]
-        self._slots, self._tensors = [slot for slot, _ in self._parameters], [p for _, p in self._parameters]
 
     # ---- values that have no slot yet ------------------------------------------------------------
 

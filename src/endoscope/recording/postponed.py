@@ -157,7 +157,7 @@ class Notes:
             if kwargs or not _LASTING.issuperset(map(type, args)):
                 recorder.begin_module(module, args, kwargs)
             else:
-                # Behind this, one function of `patches.py` and one of `exchange.py`, and mostly `nn.Module.__call__`.
+                # Behind this, one function of `observers.py` and one of `exchange.py`, and mostly `nn.Module.__call__`.
                 caller: Any = sys._getframe(3)
                 if caller.f_code is _CALL:
                     caller = caller.f_back
@@ -214,7 +214,8 @@ class Notes:
 
     def before_pass(self) -> None:
         """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
-        recorder, made, held = self._recorder, set(), []  # type: ignore[var-annotated]
+        recorder, made = self._recorder, set[int]()
+        held: list[Tensor] = []
         for note in self.taken:
             kind = note[0]
             if kind == KNOWN:

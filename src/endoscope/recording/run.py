@@ -41,8 +41,6 @@ from endoscope.schema.recording import GapRecord
 from endoscope.store.writer import TrialWriter
 
 if TYPE_CHECKING:
-    from endoscope.analysis.anomalies import Look
-    from endoscope.analysis.rules import Where
     from endoscope.recording.capture import Capture
 
 PASSES_WITHOUT_BACKWARD = 16  # more forward passes than this, with no backward in between, are no training step
@@ -90,8 +88,6 @@ class Run:
         self._passed_over = False  # a forward pass that could have been meant as training began no step
         self._gradients_are_used_up = False  # somebody overwrites or drops `.grad` before it can be measured
         self._hold_all = False  # gradients of one tensor come in several backward passes
-        self._clock = time.perf_counter()  # when the previous step ended
-        self._written = 0.0  # seconds of the writer thread that are accounted for
         self._born = forks.count
         self._lock = threading.RLock()
         self.closed = False
@@ -281,7 +277,7 @@ class Run:
                 keep=step.keep,
                 metrics=step.metrics,
                 nonfinite=False if capture is None else capture.nonfinite,
-                held=None if capture is None else functools.partial(self._look, step, capture),
+                held=None if capture is None else functools.partial(self._finisher.look, step, capture),
             )
             self._last_type = decision.type
             kept = capture is not None and decision.keep
@@ -300,16 +296,10 @@ class Run:
                     self._finisher.hand_over()
                 step.spent += capture.cost() + time.perf_counter() - started
             if self._budget is not None:
-                self._account(step, self._budget, kept)
+                self._budget.step_ended(step.type or "", step.spent, kept, self._worker.seconds)
         for problem in self._schedule.take_problems() if self._schedule.problems else ():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
-
-    def _look(self, step: Step, capture: Capture, where: Where, known: dict[int, Any], samples: bool) -> list[Look]:
-        from endoscope.recording.looking import look_at  # here: most runs have no anomalies of their own
-
-        structure = self._finisher.structure(step, capture)
-        return look_at(capture, structure, (step.number, step.type or ""), where, known, samples)
 
     def _let_go(self, capture: Capture, kept: bool) -> None:
         """Of everything that was held of a step."""
@@ -327,16 +317,6 @@ class Run:
             capture.let_go()
         if self._spectra is not None:
             self._spectra.finished(kept)
-
-    def _account(self, step: Step, budget: Budget, kept: bool) -> None:
-        now = time.perf_counter()
-        if step.spent:
-            written = 0.0
-            if kept:  # what the writer thread took for the recorded step before this one
-                written, self._written = self._worker.seconds - self._written, self._worker.seconds
-            budget.spent(step.spent + written, step.type or "", kept=kept)
-        budget.trained(now - self._clock - step.spent)
-        self._clock = now
 
     def _decided_against(self, step: Step, capture: Capture) -> None:
         """Let go of the values of a step at once, unless a pass of it is running."""
@@ -471,7 +451,7 @@ class Run:
 
     def _moves(self, optimizer: Any) -> bool:
         """Whether an optimizer trains any of the models; the last one that does is remembered."""
-        found = any([watch.moved_by(optimizer) for watch in self._watches])
+        found = any(watch.moved_by(optimizer) for watch in self._watches)
         if found:
             self._mover = weakref.ref(optimizer)
         return found
