@@ -22,7 +22,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Side = Callable[[], object]
@@ -37,6 +37,11 @@ class Effort:
     min_rounds: int = 9
     max_rounds: int = 25
     sample_secs: float = 0.02  # a side that is faster than this is called several times per sample
+
+    def part(self, parts: int) -> Effort:
+        """So much of it that all parts together take as long."""
+        rounds = [-(-rounds // parts) for rounds in (self.min_rounds, self.max_rounds)]
+        return Effort(self.budget_secs / parts, rounds[0], rounds[1], self.sample_secs)
 
 
 FULL = Effort()
@@ -74,6 +79,12 @@ class Comparison:
         distance = statistics.median(abs(ratio - centre) for ratio in ratios)
         # For a normal spread: 1.4826 turns that distance into a deviation, 1.2533 is the price of the median.
         return 1.4826 * 1.2533 * distance / math.sqrt(len(ratios))
+
+
+def joined(comparisons: Sequence[Comparison]) -> Comparison:
+    """The rounds of several comparisons of the same sides."""
+    sides = comparisons[0].secs
+    return Comparison({side: tuple(secs for one in comparisons for secs in one.secs[side]) for side in sides})
 
 
 def one_thread() -> None:

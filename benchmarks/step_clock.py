@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import measure
@@ -70,6 +70,13 @@ def compare(sides: Mapping[str, Trained], steps: int, effort: measure.Effort) ->
             samples[name].append(sample(sides[name], steps))
         number += 1
     return _timing(samples)
+
+
+def joined(timings: Sequence[Timing]) -> Timing:
+    """The rounds of several comparisons of the same sides."""
+    return Timing(
+        measure.joined([timing.cpu for timing in timings]), measure.joined([timing.wall for timing in timings])
+    )
 
 
 def _timing(samples: Mapping[str, list[tuple[float, float]]]) -> Timing:

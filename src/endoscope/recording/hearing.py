@@ -127,9 +127,12 @@ class StepRecorder(Recorder):
 
     def _begin_to_understand(self) -> None:
         """What could wait while there were only notes: what is noted draws no random numbers, and moves nothing."""
-        self.random_state = torch.get_rng_state()
-        with _unheard():
-            self.aliasing.put_off(self._sources.storages_now())
+        try:
+            with _unheard():
+                self.random_state = torch.get_rng_state()
+                self.aliasing.put_off(self._sources.storages_now())
+        except Exception as error:
+            self.give_up("the beginning of a step", error)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """After the step has ended: should we still be on somebody's stack, we are not noticed there."""

@@ -60,7 +60,10 @@ PLACES = """
     endoscope.recording.losses:LossGradients.tell_of_pass
     endoscope.recording.losses:LossGradients._hook_parameters
     endoscope.recording.losses:LossGradients._has_arrived
-    endoscope.recording.losses:LossGradients._learn_from_arrivals
+    endoscope.recording.unhooked:Unhooked.learn_from
+    endoscope.recording.unhooked:Unhooked.arrived
+    endoscope.recording.unhooked:Unhooked.relies_on_all
+    endoscope.recording.sources:Sources.storages_now
     endoscope.recording.hearing:StepRecorder._begin_plain
     endoscope.recording.hearing:StepRecorder._learn
     endoscope.recording.hearing:StepRecorder.hold_inputs
