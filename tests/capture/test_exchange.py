@@ -120,3 +120,43 @@ def test_it_is_noticed_that_somebody_else_exchanged_something(module: ModuleType
     assert exchanges.fit()
     module.double = abs  # type: ignore[attr-defined]
     assert not exchanges.fit()
+
+
+def test_a_shortcut_is_asked_first() -> None:
+    class Called:
+        def call(self, *args: int, **kwargs: int) -> str:
+            return f"plain {args} {kwargs}"
+
+    seen: list[tuple[Any, ...]] = []
+    known: dict[int, str] = {}
+
+    def observed(original: Any) -> Any:
+        return lambda self, args, kwargs: "observed " + original(self, *args, **kwargs)
+
+    def quick(fact: str, observer: Any, self: Any, args: Any, kwargs: Any) -> Any:
+        seen.append((fact, self, args, kwargs))
+        return observer(self, args, kwargs) if kwargs else f"known {args}"
+
+    exchanges, shortcut = Exchanges(), [known.get, quick]
+    assert exchanges.add_code(Called, "call", observed, shortcut)
+    one, other = Called(), Called()
+    known[id(one)] = "a fact"
+    exchanges.put()
+    assert one.call(1) == "known (1,)"
+    assert one.call(1, b=2) == "observed plain (1,) {'b': 2}"
+    assert other.call(1) == "observed plain (1,) {}"
+    assert seen == [("a fact", one, (1,), {}), ("a fact", one, (1,), {"b": 2})]
+    shortcut[:] = [{}.get, quick]  # looked at in every call
+    assert one.call(1) == "observed plain (1,) {}"
+    exchanges.take_off()
+    assert one.call(1) == "plain (1,) {}"
+
+
+def test_nothing_is_put_where_somebody_else_has_put_something(module: ModuleType) -> None:
+    exchanges = Exchanges()
+    assert not exchanges.put()  # there is nothing
+    exchanges.add(module, "double", counting([], "double"))
+    module.double = lambda x: x  # type: ignore[attr-defined]
+    theirs = module.double
+    assert not exchanges.put() and not exchanges.are_on
+    assert module.double is theirs

@@ -196,3 +196,16 @@ def test_the_composites_are_open_only_inside() -> None:
     assert inside == [False, True]
     with Mode():
         assert answer(X)
+
+
+def test_marks_for_a_profiler_are_no_operations() -> None:
+    def marked(x: Tensor) -> Tensor:
+        with torch.profiler.record_function("here"):
+            return x * 2
+
+    before = torch.autograd.profiler.record_function.__enter__.__code__
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        trace = endoscope.trace(marked, X)
+    assert [op.type for op in trace.ops] == ["input", "mul", "output"]
+    assert "here" in {event.key for event in profile.key_averages()}
+    assert torch.autograd.profiler.record_function.__enter__.__code__ is before

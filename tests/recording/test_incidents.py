@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 import endoscope
 from endoscope.recording import incidents, memory
+from tests.recording.held_steps import at_the_end
 
 SAMPLE, BAD_STEP = 7, 4
 
@@ -108,10 +109,11 @@ def train(kind: str, folder: Path | None, bad: bool = True, **options: Any) -> t
     return left, run.path if run is not None else ""
 
 
+@pytest.mark.parametrize("when", [1, at_the_end])  # heard at once, and only noted at first
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_step_is_repeated_exactly_and_training_is_untouched(kind: str, tmp_path: Path) -> None:
+def test_the_step_is_repeated_exactly_and_training_is_untouched(kind: str, when: Any, tmp_path: Path) -> None:
     plain, _ = train(kind, None)
-    watched, path = train(kind, tmp_path)
+    watched, path = train(kind, tmp_path, when=when)
     assert all(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)) for a, b in zip(plain, watched, strict=True))
     found = endoscope.origin(path)[0]
     assert (found.step, found.operation, found.samples) == (BAD_STEP, "log", (SAMPLE,))
