@@ -123,6 +123,7 @@ def _is_overridden(value: Any) -> bool:
 
 def _open_composites(exchanges: Exchanges) -> None:
     plain = (torch.Tensor, torch.nn.Parameter)
+    usual = {*plain, type(None)}
 
     def for_one(value: Any) -> bool:
         return (value.__class__ not in plain and _is_overridden(value)) or _foreign_mode()
@@ -131,7 +132,7 @@ def _open_composites(exchanges: Exchanges) -> None:
         return any(map(_is_overridden, values)) or _foreign_mode()
 
     def for_some(*values: Any) -> bool:
-        return any(map(_is_overridden, values)) or _foreign_mode()
+        return (not usual.issuperset(map(type, values)) and any(map(_is_overridden, values))) or _foreign_mode()
 
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:

@@ -326,9 +326,7 @@ class StepRecorder(Recorder):
         self.holder.module_ended(call, out, version)
         calls.current = calls.entries[call].parent
 
-    def module_began(
-        self, module: torch.nn.Module, args: Any, position: tuple[Any, int], versions: dict[int, int]
-    ) -> None:
+    def module_began(self, module: torch.nn.Module, args: Any, position: tuple[Any, int], versions: list[int]) -> None:
         """`versions` are those of the arguments of a model, when it was called."""
         slots = self._slots_of_plain(args) if self.inside_target and id(module) in self.calls.addresses else None
         if slots is not None:
@@ -343,12 +341,13 @@ class StepRecorder(Recorder):
         self.calls.entries[call].position = position
         self.noted_versions(args, versions, held)
 
-    def noted_versions(self, tensors: Iterable[Any], versions: dict[int, int], held: set[int]) -> None:
-        """What is held since then, of these, had other versions when it was noted: somebody may have written since."""
-        for tensor in tensors:
+    def noted_versions(self, values: Iterable[Any], versions: list[int], held: set[int]) -> None:
+        """Tensors that are held since then had these versions when they were noted: somebody may have written since."""
+        tensors = [value for value in values if value.__class__ is Tensor]
+        for tensor, version in zip(tensors, versions or [-1] * len(tensors), strict=True):
             slot = self.ids.get(id(tensor), -1)
             if slot in self.kept and slot not in held:
-                self.kept_versions[slot] = versions.get(id(tensor), -1)
+                self.kept_versions[slot] = version
 
     def end_current(self, root: bool, out: Any = None, version: int | None = None) -> None:
         """The call of a module that was noted is over; without a result if it raised."""

@@ -90,7 +90,10 @@ class Notes:
             frame = getframe(1)
             while inner[frame.f_code.co_filename] and frame.f_back is not None:
                 frame = frame.f_back
-            versions = _versions(args)
+            try:
+                versions = [value._version for value in args if value.__class__ is Tensor]
+            except RuntimeError:  # inference tensors do not count
+                versions = _versions(args)
             out = func(*args, **kwargs) if kwargs else func(*args)
             taken.append((CALLED, func, args, kwargs, out, frame.f_code, frame.f_lasti, versions))
             if out.__class__ is not Tensor or len(taken) > MOST:
@@ -161,7 +164,7 @@ class Notes:
                 caller: Any = sys._getframe(3)
                 if caller.f_code is _CALL:
                     caller = caller.f_back
-                versions: dict[int, int] = {}
+                versions: list[int] = []
                 if root:
                     with _unheard():
                         versions = _versions(args)
@@ -287,5 +290,6 @@ class Notes:
                 recorder.holder.hold(name, "", what, tensor, version=version)
 
 
-def _versions(values: Any) -> dict[int, int]:
-    return {id(value): version_of(value) for value in values if value.__class__ is Tensor}
+def _versions(values: Any) -> list[int]:
+    """Of those that are ordinary tensors."""
+    return [version_of(value) for value in values if value.__class__ is Tensor]
