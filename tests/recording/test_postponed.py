@@ -313,3 +313,56 @@ def test_a_step_without_an_update_keeps_nothing_alive(tmp_path: Path) -> None:
                 optimizer.step()
     gc.collect()
     assert not any(result() is not None for result in results)
+
+
+@pytest.mark.parametrize("keep", [4, 0])  # noted, and heard at once
+def test_edits_are_applied_inside_of_a_recorded_step(tmp_path: Path, keep: int) -> None:
+    """Operations of modules that are known are not heard, but an edit has to find them."""
+    loop = Loop(tmp_path, mlp(), keep=keep)
+    seen = []
+
+    def body(step: Any) -> Tensor:
+        with endoscope.editing(loop.model, {"2": endoscope.edits.zero()} if step.number == 2 else {}):
+            out: Tensor = loop.model(torch.ones(5, 3))
+        seen.append(bool((out == 0).all()))
+        return out.square().mean()
+
+    for _ in range(4):
+        loop.step(body, keep=True)
+    recording = loop.recording()
+    assert seen == [False, False, True, False]
+    assert recording.series("2", "abs_mean", of="value").values[2] == 0
+    plain, edited = recording.graph(1), recording.graph(2)
+    assert [(node["node"], node["modules"]) for node in edited["nodes"]] == [
+        (node["node"], node["modules"]) for node in plain["nodes"]
+    ]
+    assert [edge[:2] for edge in edited["edges"]] == [edge[:2] for edge in plain["edges"]]
+
+
+def test_torchs_own_tracer_sees_the_modules_of_a_noted_step(tmp_path: Path) -> None:
+    loop, calls = Loop(tmp_path, mlp()), []
+
+    def body(step: Any) -> Tensor:
+        graph = torch.jit.trace(loop.model, torch.ones(5, 3), check_trace=False).graph
+        calls.append(str(graph).count("CallMethod"))
+        out: Tensor = loop.model(torch.ones(5, 3))
+        return out.square().mean()
+
+    for _ in range(4):
+        loop.step(body, keep=False)
+    assert calls == [3] * 4
+
+
+def test_a_model_that_is_watched_later(tmp_path: Path) -> None:
+    loop, second = Loop(tmp_path, mlp()), nn.Linear(2, 2)
+
+    def body(step: Any) -> Tensor:
+        out: Tensor = second(loop.model(torch.ones(5, 3)))
+        return out.square().mean()
+
+    for number in range(5):
+        if number == 2:
+            loop.run.watch(second, name="second")
+        loop.step(body, keep=True)
+    steps = loop.recording().series("second.weight", "mean", of="parameter").steps
+    assert steps.tolist() == [2, 3, 4]

@@ -18,8 +18,18 @@ from typing import Any
 _code_of = attrgetter("__code__")
 _CODE = repeat("__code__")
 _exhaust: Callable[..., Any] = partial(deque, maxlen=0)  # all of it, without a turn in Python for each
+NO_SHORTCUT: tuple[Callable[..., Any], Callable[..., Any]] = ({}.get, {}.get)
 _OBSERVER: Any = "stands for the observer until it is put here"
 _SHORTCUT: Any = "stands for the shortcut until it is put here"
+
+
+class Shortcut:
+    """What an exchanged method asks first, about the id of its object; and what it calls with an answer."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now: tuple[Callable[..., Any], ...] = NO_SHORTCUT
 
 
 class Exchanges:
@@ -57,14 +67,11 @@ class Exchanges:
         self._originals.append(vars(owner)[name])
         self._replacements.append(make(getattr(owner, name)))
 
-    def add_code(
-        self, owner: Any, name: str, make: Callable[[Any], Any], shortcut: list[Callable[..., Any]] | None = None
-    ) -> bool:
+    def add_code(self, owner: Any, name: str, make: Callable[[Any], Any], shortcut: Shortcut | None = None) -> bool:
         """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
 
-        With a `shortcut` the observer of a method gets three things: the object, a tuple and a dict of arguments. The
-        first of the two functions there is asked first, about the id of the object. If it knows anything, the second
-        one is called with that, the observer and the three.
+        With a `shortcut` the observer of a method gets three things: the object, a tuple and a dict of arguments. If
+        the shortcut knows anything about the object, it is called with that, the observer and the three.
         """
         entry = vars(owner).get(name)
         function = getattr(entry, "__func__", entry)
@@ -133,9 +140,10 @@ def _hand_over(*args: Any, **kwargs: Any) -> Any:
 def _hand_over_packed(self: Any, *args: Any, **kwargs: Any) -> Any:
     shortcut: Any = "stands for the shortcut until it is put here"
     observer: Any = "stands for the observer until it is put here"
-    known = shortcut[0](id(self))
+    knowledge, call = shortcut.now  # both at once: another thread may exchange them
+    known = knowledge(id(self))
     if known is not None:
-        return shortcut[1](known, observer, self, args, kwargs)
+        return call(known, observer, self, args, kwargs)
     return observer(self, args, kwargs)
 
 

@@ -36,7 +36,7 @@ from torch.utils._device import DeviceContext
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, lone_recorder, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
-from endoscope.capture.exchange import Exchanges, can_be_exchanged
+from endoscope.capture.exchange import NO_SHORTCUT, Exchanges, Shortcut, can_be_exchanged
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -45,15 +45,13 @@ _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_func
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 #: Modes that do not want to see composites whole: torch's own, and recorders.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
-_NO_SHORTCUT: list[Callable[..., Any]] = [{}.get, {}.get]
-#: How the recorder that was begun last is told of modules that it knows: see `Exchanges.add_code`.
-_shortcut = _NO_SHORTCUT.copy()
+_shortcut = Shortcut()  # how the recorder that was begun last is told of modules that it knows
 
 
 def listen_for(recorder: Recorder | None) -> None:
     """The recorder that was begun last; None when one has ended."""
     global _HARMLESS_MODES
-    _shortcut[:] = getattr(recorder, "shortcut", None) or _NO_SHORTCUT
+    _shortcut.now = getattr(recorder, "shortcut", None) or NO_SHORTCUT
     if recorder is not None:
         _HARMLESS_MODES = (DeviceContext, getattr(recorder, "family", type(recorder)))
 

@@ -24,6 +24,7 @@ class Captures:
 
     def watch_more(self) -> None:
         """Another model is watched."""
+        self._inventory.look_again()
         self.selection = Selection(self._watches)
 
     def make(self, postpones: bool) -> Capture:

@@ -57,7 +57,7 @@ _SLOW: dict[Any, FunctionFacts] = {}
 class StepRecorder(Recorder):
     """Hears one training step: forward passes of the watched models, losses, `backward`."""
 
-    shortcut: list[Callable[..., Any]] | None = None  # for modules that are known: see `observers.listen_for`
+    shortcut: tuple[Callable[..., Any], ...] | None = None  # for modules that are known: see `observers.listen_for`
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class StepRecorder(Recorder):
             given, ids = args[0], self.ids
             slot = ids.get(id(given))
             slots = [] if slot is None else [slot]
-            known = self.known_calls.get(identity)
+            known = self.known_calls.get(identity) if self.editor is None else None
             if known is not None:  # it is given what it was when it was made, and the module is what it was
                 written = self.aliasing.readers
                 if (

@@ -53,6 +53,10 @@ class Inventory:
         self._names, self._seen, self._types = [], [], []
         self.known_calls = {}
 
+    def look_again(self) -> None:
+        """There are more models than before."""
+        self._seen = []
+
     def refresh(self) -> None:
         """Asked in every step that is captured, and therefore without a turn in Python for each module."""
         tables, full = list(chain.from_iterable(map(_TABLES, self._modules))), self._full

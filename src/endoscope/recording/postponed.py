@@ -39,6 +39,7 @@ CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
 _CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
 IN_SEQUENCE = own_code(torch.nn.Sequential.forward, container)
 _in_backward = torch._C._current_graph_task_id
+_jit_trace = torch._C._get_tracing_state
 _unheard = torch._C.DisableTorchFunction
 _grad_on = torch.is_grad_enabled
 _LASTING = ATOMS | {Tensor, Parameter}  # arguments that nobody can change after a call
@@ -102,8 +103,8 @@ class Notes:
 
         return note
 
-    def make_shortcut(self) -> list[Callable[..., Any]]:
-        """What knows of a module by its id, and what is called then: see `Exchanges.add_code`.
+    def make_shortcut(self) -> tuple[Callable[..., Any], ...]:
+        """What knows of a module by its id, and what is called then: see `exchange.Shortcut`.
 
         What fails here is ours: the module is called all the same.
         """
@@ -123,6 +124,7 @@ class Notes:
                     and ACTIVE.get(get_ident()) == alone
                     and not BLOCKS
                     and _in_backward() == -1
+                    and _jit_trace() is None
                     and id(given) not in written
                     and _grad_on()  # or what it returns may be made to have a gradient later, which is not its own
                     # Slots of parameters change when somebody writes into them, and then notes are read.
@@ -141,14 +143,14 @@ class Notes:
             if position is None:
                 return observer(module, args, kwargs)
             with _unheard():
-                out = known.forward(module, given)  # there are no hooks, so torch would do nothing else
+                out = known.forward(module, given)  # without hooks torch would do nothing else
                 try:
                     taken.append((KNOWN, known, given, out, out._version, position))
                 except RuntimeError:  # inference tensors do not count
                     taken.append((KNOWN, known, given, out, -1, position))
             return out
 
-        return [known_calls.get, call_known]
+        return known_calls.get, call_known
 
     def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         """A module about which nothing is known."""
