@@ -207,5 +207,6 @@ def test_marks_for_a_profiler_are_no_operations() -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         trace = endoscope.trace(marked, X)
     assert [op.type for op in trace.ops] == ["input", "mul", "output"]
+    assert endoscope.validate(marked, X)
     assert "here" in {event.key for event in profile.key_averages()}
     assert torch.autograd.profiler.record_function.__enter__.__code__ is before

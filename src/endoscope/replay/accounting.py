@@ -21,6 +21,8 @@ from endoscope.replay.report import Report
 
 #: Kernels that only hand a tensor on; Python objects are made with them without any function being called.
 HANDING_ON = frozenset("detach alias lift_fresh lift_fresh_copy lift _local_scalar_dense view_as".split())
+#: Marks for a profiler compute nothing, and are not heard.
+MARKS = "profiler"
 
 _LISTENING = frozenset(
     {
@@ -52,8 +54,8 @@ class Accountant(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch._C._current_graph_task_id() == -1:
             self.seen += 1
-            name = func._schema.name.partition("::")[2]
-            if name not in HANDING_ON and not _inside_heard_call(sys._getframe(1)):
+            space, _, name = func._schema.name.partition("::")
+            if name not in HANDING_ON and space != MARKS and not _inside_heard_call(sys._getframe(1)):
                 frame = user_frame()
                 self.missing.append((name, source_line(frame.f_code, frame.f_lasti) if frame else None))
         with torch._C.DisableTorchFunction():  # or the recorder would hear this call as one of the target's
