@@ -58,13 +58,6 @@ class Inventory:
         self._seen = []
 
     def refresh(self) -> None:
-        """Asked in every step that is captured, and therefore without a turn in Python for each module."""
-        tables, full = list(chain.from_iterable(map(_TABLES, self._modules))), self._full
-        if self._seen and all(map(is_, tables, self._tables)) and not any(map(len, self._empty)):
-            seen = list(chain.from_iterable(map(_VALUES, full)))
-            names = [*map(len, full), *chain.from_iterable(map(_KEYS, full))]
-            if names == self._names and all(map(is_, seen, self._seen)) and list(map(type, seen)) == self._types:
-                return
         if not self._seen or not self._is_the_same():
             self._modules = _all_modules(self._watches)
             self._look_at(_tables_of(self._modules))
@@ -76,7 +69,7 @@ class Inventory:
         self._full, self._empty = [t for t in tables if len(t)], [t for t in tables if not len(t)]
 
     def _is_the_same(self) -> bool:
-        """Whether all modules still have the same things under the same names, perhaps in other tables."""
+        """Whether all modules still have the same things under the same names; without a turn in Python for each."""
         tables, lengths = _tables_of(self._modules), self._lengths
         if not all(map(is_, tables, self._tables)):  # those of scripted modules are made when they are asked for
             self._look_at(tables)

@@ -61,8 +61,7 @@ class Notes:
 
     def end_step(self) -> None:
         self._steps += 1
-        self.taken.clear()
-        self._container = (None, None)
+        self.clear()
 
     # ---- taking notes ----------------------------------------------------------------------------
 
