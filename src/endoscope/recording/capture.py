@@ -8,6 +8,7 @@ Capture.items ─► the list of recorded tensors ─► measuring.py
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -20,6 +21,7 @@ from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.holding import Held
 from endoscope.recording.inventory import Inventory
+from endoscope.recording.known_calls import Known
 from endoscope.recording.listening import Listener
 from endoscope.recording.losses import LossGradients
 from endoscope.recording.meter import Meter, Portions
@@ -59,6 +61,7 @@ class Parameters:
     def renew(self) -> None:
         """For another step."""
         self.before = {}
+        self._rooms.ahead.end_step()
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         try:
             self._versions: list[int] = list(map(_VERSION, self.tensors))
@@ -76,12 +79,27 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        gone = self._rooms.copy()
+        gone = self._rooms.copy(self._copied_ahead())
         targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
         else:
             self.before.update(zip(positions, targets, strict=True))
+
+    def copy_ahead(self, known: Mapping[int, Known]) -> None:
+        """Parameters of known modules are copied when these are called."""
+        self._rooms.begin_step(known)
+
+    def distrust(self) -> None:
+        """Somebody may have written into parameters who was not heard: nothing that was copied ahead counts."""
+        self._rooms.ahead.end_step()
+
+    def _copied_ahead(self) -> list[int]:
+        """Ids of parameters that are copied and are what they were then; nothing more is copied ahead."""
+        ahead = self._rooms.ahead
+        ahead.stop()
+        done, ahead.done = ahead.done, []
+        return done if done and list(map(_VERSION, self.tensors)) == self._versions else []
 
     def before_write(self, written: list[Tensor]) -> None:
         """Somebody who is no optimizer is about to write: into parameters, perhaps through `.data` or a view."""
@@ -134,7 +152,7 @@ class Capture:
         self.gradients = LossGradients(failed=failed, reliable=inventory.reliable)
         self.selection = selection
         self.heard = StepRecorder(
-            names(watches), inventory.calls, inventory.sources, inventory.known_calls, self.gradients,
+            names(watches), inventory.calls, inventory.sources, inventory.known_calls, rooms.ahead, self.gradients,
             selection.may_match_type, failed, postpones and inventory.was_heard,
         )  # fmt: skip
         self._names = inventory.calls  # what it goes by
@@ -158,6 +176,7 @@ class Capture:
         return self.heard
 
     def begin(self) -> None:
+        self.parameters.copy_ahead(self.heard.known_calls)
         if not self.heard.postpones:  # otherwise that can wait until something draws random numbers
             self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
@@ -244,6 +263,8 @@ class Capture:
     def before_update(self, optimizer: Any) -> None:
         """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
         moved = [p for group in optimizer.param_groups for p in group["params"]]
+        if not self.gradients.alone:
+            self.parameters.distrust()
         self.parameters.copy_those(moved)
         heard, ids = self.heard, set(map(id, moved))
         with torch._C.DisableTorchFunction():

@@ -38,6 +38,7 @@ from endoscope.recording.postponed import IN_SEQUENCE, Notes
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
+    from endoscope.recording.ahead import Ahead
     from endoscope.recording.losses import LossGradients
     from endoscope.recording.sources import Sources
 
@@ -65,6 +66,7 @@ class StepRecorder(Recorder):
         names: Calls,
         sources: Sources,
         known_calls: dict[int, Known],
+        ahead: Ahead,
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
@@ -73,6 +75,7 @@ class StepRecorder(Recorder):
         holder = Holder(gradients, functions)
         self.notes = Notes(self)
         self.known_calls = known_calls  # by the id of the module
+        self.ahead = ahead
         self.postpones = postpones and holder.idle and passes_are_heard()
         super().__init__(full=False, keeper=holder)
         holder.recorder = self
@@ -288,6 +291,8 @@ class StepRecorder(Recorder):
     def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
         """Nothing is heard inside of the call; its only operation is written down here."""
         with _unheard():
+            if id(known.module) in self.ahead.waiting:
+                self.ahead.copy(id(known.module))
             out = original(known.module, given)
             if self.keeper is not None:  # the step may have ended inside of this call
                 try:

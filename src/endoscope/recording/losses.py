@@ -89,6 +89,7 @@ class LossGradients:
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
         self._stopped = False
+        self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
     @contextlib.contextmanager
@@ -182,6 +183,7 @@ class LossGradients:
         if alone and not (after or before) and unhooked.relies_on_all():
             self._unseen = unhooked.parameters
             return
+        self.alone = False  # or it would have to be asked
         if alone and unhooked.versions and unhooked.have_hooks_of_others():
             unhooked.versions.clear()  # nobody knows what they do with gradients
         for slot, parameter in unhooked.parameters:
@@ -454,6 +456,7 @@ class LossGradients:
     def renew(self) -> None:
         """After `let_go`: as if nothing had ever been watched but the parameters."""
         self._stopped = self._broken = self.hold_all = self._handed_over = False
+        self.alone = True
         self.looks_back = self._may_have_come = False
         self.current = self._running = self._pass_name = self._meter = None
         self._depth, self._unseen = 0, []

@@ -108,6 +108,7 @@ class Notes:
         What fails here is ours: the module is called all the same.
         """
         recorder, taken, known_calls = self._recorder, self.taken, self._recorder.known_calls
+        ahead = recorder.ahead
         ids, written, alone = recorder.ids, recorder.aliasing.readers, [self._recorder]
         getframe, get_ident = sys._getframe, threading.get_ident
 
@@ -142,6 +143,8 @@ class Notes:
             if position is None:
                 return observer(module, args, kwargs)
             with _unheard():
+                if id(module) in ahead.waiting:
+                    ahead.copy(id(module))
                 out = known.forward(module, given)  # without hooks torch would do nothing else
                 try:
                     taken.append((KNOWN, known, given, out, out._version, position))

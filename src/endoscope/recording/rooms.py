@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.recording.ahead import Ahead
+from endoscope.recording.known_calls import Known
 from endoscope.stats import Copies
 
 _FACTS = attrgetter("shape", "dtype", "requires_grad")  # where and how they lie is asked by `Copies.fit`
@@ -30,6 +32,8 @@ class Rooms:
         self.positions: list[int] = []  # of the parameters that were asked about last
         self.targets: list[Tensor] = []  # the memory for them
         self._copies: Copies | None = None  # of them
+        self.ahead = Ahead()
+        self._done: tuple[list[int], tuple[int, ...]] = ([], ())  # parameters that are copied ahead; their numbers
 
     def clear(self) -> None:
         self.__init__()  # type: ignore[misc]
@@ -48,17 +52,31 @@ class Rooms:
         self._known, self._parameters, self.positions = known, parameters, positions
         self._facts = list(map(_FACTS, parameters))
         self.targets = [self._room(parameter) for parameter in parameters]
-        self._copies = None
+        self._copies, self._done = None, ([], ())
 
-    def copy(self) -> list[int]:
-        """Copy the parameters that were asked about last; returns which of them have no memory now."""
-        if self._copies is None or not self._copies.fit(self._parameters):
+    def begin_step(self, known: Mapping[int, Known]) -> None:
+        """Parameters of modules about which enough is known may be copied when the modules are called."""
+        self.ahead.begin_step(known, self._rooms)
+
+    def copy(self, done: list[int]) -> list[int]:
+        """Copy the parameters that were asked about last; returns which of them have no memory now.
+
+        Those are `done`, by their ids, that were copied ahead and have not changed since.
+        """
+        if self._copies is None or not self._copies.fit():
             self.targets = [self._room(parameter) for parameter in self._parameters]  # they may be on another device
             self._copies = Copies(self._parameters, self.targets)
-        return self._copies.make()
+            done = []
+        return self._copies.make(self._numbers(done) if done else ())
+
+    def _numbers(self, done: list[int]) -> tuple[int, ...]:
+        if self._done[0] != done or not self._done[1]:
+            self._done = done, tuple([n for n, p in enumerate(self._parameters) if id(p) in done])
+        return self._done[1]
 
     def _room(self, parameter: Tensor) -> Tensor:
         room = self._rooms.get(id(parameter))
         if room is None or _KIND(room) != _KIND(parameter):
             room = self._rooms[id(parameter)] = torch.empty_like(parameter, requires_grad=False)
+            self.ahead.look_again()
         return room

@@ -7,6 +7,7 @@ load ─► cache.read ─► machine_code.load ─► a function that ctypes ca
 from __future__ import annotations
 
 import ctypes
+import functools
 import platform
 import sys
 import threading
@@ -132,8 +133,7 @@ def _ready(symbol: str, code: bytes, *, origin: str) -> Kernels:
     def measure_all(job: int, order: int, count: int) -> None:
         function(result, exception, job, order, count)  # ctypes lets go of the GIL
 
-    def copy_all(table: int, count: int) -> None:
-        function(result, exception, at.COPY, table, count)
+    copy_all = functools.partial(function, result, exception, at.COPY)
 
     def fold(table: int) -> None:
         function(result, exception, at.FOLD, table, 0)

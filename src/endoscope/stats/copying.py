@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from operator import attrgetter
 
 import torch
 from torch import Tensor
@@ -13,6 +14,8 @@ from endoscope.stats.elements import address_of, is_gone, locate
 
 _LINE = 64  # bytes that the kernels copy at once
 _NUMBER = 4  # bytes
+_FIELDS = 3  # of an entry in the table for the kernels
+_SIZE = attrgetter("nbytes")
 _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
@@ -21,6 +24,7 @@ class Copies:
 
     def __init__(self, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
         """Each target has the shape, the type and the device of its source."""
+        self._sources = list(sources)
         self._kernels = compiled.load()
         self._table = array("q")
         self._others: list[tuple[int, Tensor, Tensor]] = []  # those that torch has to copy
@@ -30,19 +34,40 @@ class Copies:
                 self._table.extend(place)
             else:
                 self._others.append((number, source, target))
-        self._places = None if self._others else _places(sources)
+        self._targets = list(targets)  # or their memory could be gone
+        self._shorter: tuple[tuple[int, ...], array[int]] = ((), self._table)  # the table without some
+        self._places = None if self._others else _places(self._sources)
+        self._where = (*map(address_of, self._sources), *map(_SIZE, self._sources)) if self._places else ()
+        self._whole = self._table.buffer_info()[0], len(self._table) // _FIELDS
 
-    def fit(self, sources: Sequence[Tensor]) -> bool:
-        """Whether these tensors, known to be the same and of the same shapes and types, are where they were."""
+    @property
+    def are_quick(self) -> bool:
+        """Whether the kernels make all of them."""
+        return self._places is not None
+
+    def fit(self) -> bool:
+        """Whether the tensors, known to have the same types, are where they were."""
         try:
-            return self._places is not None and _places(sources) == self._places
+            return self._places is not None and _places(self._sources) == self._places
         except (RuntimeError, NotImplementedError):  # there are tensors that lie nowhere, and this may be one by now
             return False
 
-    def make(self) -> list[int]:
-        """Copy; autograd is not told. Returns which have no memory now, as sharded training leaves parameters."""
-        if self._table and self._kernels:
-            self._kernels.copy_all(self._table.buffer_info()[0], len(self._table) // 3)
+    def make_if_fit(self) -> bool:
+        """The same as `make` if `are_quick` and `fit`, and nothing otherwise; with as few functions as can be."""
+        sources = self._sources
+        if (*map(address_of, sources), *map(_SIZE, sources)) != self._where:
+            return False
+        self._kernels.copy_all(*self._whole)  # type: ignore[union-attr]
+        return True
+
+    def make(self, done: tuple[int, ...] = ()) -> list[int]:
+        """Copy all but those that are `done`, by their numbers, if there are any; autograd is not told.
+
+        Returns which have no memory now, as sharded training leaves parameters.
+        """
+        table = self._table if self._others or not done else self._table_without(done)
+        if table and self._kernels:
+            self._kernels.copy_all(table.buffer_info()[0], len(table) // _FIELDS)
         if not self._others:
             return []
         # torch would read memory that was given back all the same.
@@ -52,6 +77,13 @@ class Copies:
             with torch.no_grad():
                 torch._foreach_copy_([target for _, target in others], [source for source, _ in others])
         return gone
+
+    def _table_without(self, done: tuple[int, ...]) -> array[int]:
+        """That of the last time is kept: most steps are alike."""
+        if self._shorter[0] != done:
+            left = [place for number, place in enumerate(self._table) if number // _FIELDS not in done]
+            self._shorter = done, array("q", left)
+        return self._shorter[1]
 
 
 def copy_tensors(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> list[int]:
@@ -68,5 +100,5 @@ def _place(source: Tensor, target: Tensor) -> tuple[int, int, int] | None:
     return (start, end, size // _NUMBER) if start and end % _LINE == 0 else None
 
 
-def _places(tensors: Sequence[Tensor]) -> tuple[list[int], list[bool]]:
-    return list(map(address_of, tensors)), list(map(Tensor.is_contiguous, tensors))
+def _places(tensors: Sequence[Tensor]) -> tuple[list[int], list[int], list[bool]]:
+    return list(map(address_of, tensors)), list(map(_SIZE, tensors)), list(map(Tensor.is_contiguous, tensors))

@@ -1,0 +1,78 @@
+"""Copies of parameters that are made when a module is about to read them anyway.
+
+    optimizer.step()   needs copies of the parameters: they are made before it, at the latest
+    module(x)          reads its parameters, mostly from memory that has left the cache of the processor since
+
+Copying takes as long as reading that memory. Right before the call of a module it costs next to nothing, for the module
+finds the numbers in the cache then. So a step that may be decided against copies them there.
+
+Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still is
+what the optimizer meets is asked before it is believed: see `Parameters.copy_those`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from endoscope.stats import Copies
+
+if TYPE_CHECKING:
+    from endoscope.recording.known_calls import Known
+
+AT_MOST = 4 * 2**20  # bytes of one module: more would have left the cache again when the module reads it
+
+#: Copies of the parameters of one module, and their ids.
+Part = tuple[Copies, list[int]]
+
+
+class Ahead:
+    """What is copied ahead in the step that runs."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, Part] = {}  # id of a module -> what is to be copied when it is called
+        self.done: list[int] = []  # ids of the parameters that are copied
+        self._parts: dict[int, Part] = {}
+        self._known: Any = None
+        self._count = 0  # of known modules
+
+    def begin_step(self, known: Mapping[int, Known], rooms: Mapping[int, Tensor]) -> None:
+        """`rooms` has memory for parameters that optimizers have moved, by their ids."""
+        if self._known is not known or self._count != len(known):
+            self._known, self._count = known, len(known)
+            parts = {identity: _part_of(one, rooms) for identity, one in known.items()}
+            self._parts = {identity: part for identity, part in parts.items() if part is not None}
+        self.waiting.update(self._parts)
+
+    def look_again(self) -> None:
+        """There is other memory for some parameters."""
+        self._known, self._parts = None, {}
+        self.stop()
+
+    def copy(self, module: int) -> None:
+        """The module with this id, for which something waits, is about to be called; no function is heard meanwhile."""
+        copies, identities = self.waiting.pop(module)
+        try:
+            if copies.make_if_fit():
+                self.done += identities
+        except Exception:  # they lie nowhere now; before the update there is time to say so
+            pass
+
+    def end_step(self) -> None:
+        self.waiting.clear()
+        self.done = []
+
+    def stop(self) -> None:
+        """Parameters are being written: from now on they are not what they were when the step began."""
+        self.waiting.clear()
+
+
+def _part_of(known: Known, rooms: Mapping[int, Tensor]) -> Part | None:
+    """None if there is nothing to copy, or if that would take long."""
+    found = [(p, identity) for _, p, identity, _ in known.parameters if p is not None and identity in rooms]
+    if not found or sum(p.nbytes for p, _ in found) > AT_MOST:
+        return None
+    copies = Copies([p for p, _ in found], [rooms[identity] for _, identity in found])
+    return (copies, [identity for _, identity in found]) if copies.are_quick else None
