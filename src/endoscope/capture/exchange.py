@@ -102,10 +102,13 @@ class Exchanges:
             return (
                 all(map(is_, map(getitem, self._tables, self._keys), self._found))
                 and all(map(is_, map(_code_of, self._functions), self._codes))
-                and all(name not in vars(o) and getattr(o, name) is found for o, name, found, _ in self._inherited)
+                and (not self._inherited or self._inherited_fit())
             )
         except (KeyError, AttributeError):
             return False
+
+    def _inherited_fit(self) -> bool:
+        return all(name not in vars(o) and getattr(o, name) is found for o, name, found, _ in self._inherited)
 
     def put(self) -> bool:
         """Whether it could be done: not if there is nothing, or if somebody else has exchanged anything since."""

@@ -124,6 +124,8 @@ def _open_composites(exchanges: Exchanges) -> None:
     usual = {*plain, type(None)}
 
     def for_one(value: Any) -> bool:
+        if value.__class__ in plain and _stack_depth() == 1:  # the usual case, in one function
+            return not isinstance(_stack_at(0), _HARMLESS_MODES)
         return (value.__class__ not in plain and _is_overridden(value)) or _foreign_mode()
 
     def for_all(values: Any) -> bool:
@@ -135,9 +137,11 @@ def _open_composites(exchanges: Exchanges) -> None:
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:
             name = sys._getframe(1).f_code.co_name
-            if name in _CLOSED and (name not in _openly or lone_recorder() is None):
+            if name not in _CLOSED:
+                return answer(*args)
+            if name not in _openly or lone_recorder() is None:
                 return original(*args)
-            return answer(*args)
+            return not usual.issuperset(map(type, args)) and answer(*args)  # there is no mode but that recorder
 
         return ask
 

@@ -6,8 +6,8 @@
 Copying takes as long as reading that memory. Right before the call of a module it costs next to nothing, for the module
 finds the numbers in the cache then. So a step that may be decided against copies them there.
 
-Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still is
-what the optimizer meets is asked before it is believed: see `Parameters.copy_those`.
+Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still
+is what the optimizer meets is asked before it is believed: see `Parameters.copy_those`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,14 @@ if TYPE_CHECKING:
 
 AT_MOST = 4 * 2**20  # bytes of one module: more would have left the cache again when the module reads it
 
-#: Copies of the parameters of one module, and their ids.
-Part = tuple[Copies, list[int]]
-
 
 class Ahead:
     """What is copied ahead in the step that runs."""
 
     def __init__(self) -> None:
-        self.waiting: dict[int, Part] = {}  # id of a module -> what is to be copied when it is called
-        self.done: list[int] = []  # ids of the parameters that are copied
-        self._parts: dict[int, Part] = {}
+        self.waiting: dict[int, Copies] = {}  # id of a module -> what is to be copied when it is called
+        self.done: list[int] = []  # ids of the modules whose parameters are copied
+        self._parts: dict[int, Copies] = {}
         self._known: Any = None
         self._count = 0  # of known modules
 
@@ -49,30 +46,21 @@ class Ahead:
     def look_again(self) -> None:
         """There is other memory for some parameters."""
         self._known, self._parts = None, {}
-        self.stop()
-
-    def copy(self, module: int) -> None:
-        """The module with this id, for which something waits, is about to be called; no function is heard meanwhile."""
-        copies, identities = self.waiting.pop(module)
-        try:
-            if copies.make_if_fit():
-                self.done += identities
-        except Exception:  # they lie nowhere now; before the update there is time to say so
-            pass
+        self.end_step()
 
     def end_step(self) -> None:
         self.waiting.clear()
-        self.done = []
+        self.done.clear()
 
-    def stop(self) -> None:
-        """Parameters are being written: from now on they are not what they were when the step began."""
-        self.waiting.clear()
+    def copied(self, modules: list[int]) -> set[int]:
+        """Ids of the parameters of these modules that are copied with them."""
+        return {id(parameter) for module in modules for parameter in self._parts[module].sources}
 
 
-def _part_of(known: Known, rooms: Mapping[int, Tensor]) -> Part | None:
+def _part_of(known: Known, rooms: Mapping[int, Tensor]) -> Copies | None:
     """None if there is nothing to copy, or if that would take long."""
     found = [(p, identity) for _, p, identity, _ in known.parameters if p is not None and identity in rooms]
     if not found or sum(p.nbytes for p, _ in found) > AT_MOST:
         return None
     copies = Copies([p for p, _ in found], [rooms[identity] for _, identity in found])
-    return (copies, [identity for _, identity in found]) if copies.are_quick else None
+    return copies if copies.are_quick else None

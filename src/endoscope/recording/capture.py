@@ -79,7 +79,7 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        gone = self._rooms.copy(self._copied_ahead())
+        gone = self._rooms.copy(list(map(_VERSION, self.tensors)) == self._versions)
         targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
@@ -93,13 +93,6 @@ class Parameters:
     def distrust(self) -> None:
         """Somebody may have written into parameters who was not heard: nothing that was copied ahead counts."""
         self._rooms.ahead.end_step()
-
-    def _copied_ahead(self) -> list[int]:
-        """Ids of parameters that are copied and are what they were then; nothing more is copied ahead."""
-        ahead = self._rooms.ahead
-        ahead.stop()
-        done, ahead.done = ahead.done, []
-        return done if done and list(map(_VERSION, self.tensors)) == self._versions else []
 
     def before_write(self, written: list[Tensor]) -> None:
         """Somebody who is no optimizer is about to write: into parameters, perhaps through `.data` or a view."""

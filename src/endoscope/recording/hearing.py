@@ -291,8 +291,9 @@ class StepRecorder(Recorder):
     def _call_known(self, known: Known, original: Any, call: int, given: Tensor) -> Any:
         """Nothing is heard inside of the call; its only operation is written down here."""
         with _unheard():
-            if id(known.module) in self.ahead.waiting:
-                self.ahead.copy(id(known.module))
+            copies = self.ahead.waiting.pop(id(known.module), None)
+            if copies is not None and copies.make_if_fit():
+                self.ahead.done.append(id(known.module))
             out = original(known.module, given)
             if self.keeper is not None:  # the step may have ended inside of this call
                 try:

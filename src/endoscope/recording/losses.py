@@ -39,7 +39,7 @@ from torch import Tensor
 
 from endoscope.capture.observers import passes_are_heard
 from endoscope.capture.regions import storage_key, version_of
-from endoscope.recording.cells import Cells
+from endoscope.recording.cells import Cells, Rectified
 from endoscope.recording.grad_hooks import GradHooks, numbers
 from endoscope.recording.unhooked import Arrival, Unhooked
 from endoscope.schema.recording import GRADIENT
@@ -152,7 +152,9 @@ class LossGradients:
             with torch._C.DisableTorchFunction():
                 if self._may_have_come:
                     self.drain()
-                self._pass_name, self._may_have_come = self._name_of_pass(), True
+                handed_over = self._handed_over and self.current is None  # `_name_of_pass`, in the same function
+                self._pass_name = None if handed_over else self._running or self.current or self.default
+                self._may_have_come = True
                 if self.before_pass is not None:
                     self.before_pass()
                 self._hook_parameters()
@@ -245,9 +247,12 @@ class LossGradients:
 
     # ---- values that have no slot yet ------------------------------------------------------------
 
-    def gather(self, tensors: list[Tensor]) -> bool:
-        """Take the gradients of ordinary tensors; whose they are is said by `watch`. False if that cannot be."""
-        return self._cells.gather(tensors, self._hooks.places)
+    def gather(self, tensors: list[Tensor], rectified: list[Rectified]) -> bool:
+        """Take the gradients of ordinary tensors; whose they are is said by `watch`. False if that cannot be.
+
+        Those of what went into a ReLU, and nowhere else, follow from others.
+        """
+        return self._cells.gather(tensors, rectified, self._hooks.places)
 
     def tell_of_pass(self, tensor: Tensor) -> None:
         """The gradient of this one tells of passes that nobody announces."""

@@ -31,6 +31,7 @@ from endoscope.recording.known_calls import own_code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from endoscope.recording.cells import Rectified
     from endoscope.recording.hearing import StepRecorder
     from endoscope.recording.known_calls import Known
 
@@ -38,6 +39,7 @@ MOST = 64  # notes: they hold tensors that training may have let go of
 CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
 _CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
 IN_SEQUENCE = own_code(torch.nn.Sequential.forward, container)
+_RELU = torch.nn.ReLU.forward
 _in_backward = torch._C._current_graph_task_id
 _jit_trace = torch._C._get_tracing_state
 _unheard = torch._C.DisableTorchFunction
@@ -108,7 +110,7 @@ class Notes:
         What fails here is ours: the module is called all the same.
         """
         recorder, taken, known_calls = self._recorder, self.taken, self._recorder.known_calls
-        ahead = recorder.ahead
+        waiting, done = recorder.ahead.waiting, recorder.ahead.done
         ids, written, alone = recorder.ids, recorder.aliasing.readers, [self._recorder]
         getframe, get_ident = sys._getframe, threading.get_ident
 
@@ -143,8 +145,9 @@ class Notes:
             if position is None:
                 return observer(module, args, kwargs)
             with _unheard():
-                if id(module) in ahead.waiting:
-                    ahead.copy(id(module))
+                copies = waiting.pop(id(module), None)
+                if copies is not None and copies.make_if_fit():
+                    done.append(id(module))
                 out = known.forward(module, given)  # without hooks torch would do nothing else
                 try:
                     taken.append((KNOWN, known, given, out, out._version, position))
@@ -157,7 +160,7 @@ class Notes:
     def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         """A module about which nothing is known."""
         recorder, inside = self._recorder, self._recorder.inside_target
-        if not recorder.may_note(module):
+        if not (inside and recorder.postpones and not recorder.resting) and not recorder.may_note(module):
             return recorder.__class__.call_module(recorder, original, module, args, kwargs)
         root, steps = not inside and id(module) in recorder.roots, self._steps
         try:
@@ -198,7 +201,11 @@ class Notes:
         recorder = self._recorder
         self._container = (None, None)
         with _unheard():
-            self.taken.append((ENDED, out, version_of(out), _grad_on(), root))
+            try:
+                version = out._version
+            except RuntimeError:  # inference tensors do not count
+                version = -1
+            self.taken.append((ENDED, out, version, _grad_on(), root))
             if root:
                 recorder.inside_target = False
                 if out.grad_fn is not None:
@@ -223,10 +230,18 @@ class Notes:
         """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
         recorder, made = self._recorder, set[int]()
         held: list[Tensor] = []
+        rectified: list[Rectified] = []
+        line = None  # of the known module that was called last
         for note in self.taken:
             kind = note[0]
             if kind == KNOWN:
                 given = note[2:3]
+                # One and the same line: a container has called both, and nobody else ever had what it handed over.
+                if note[5] is line and note[1].forward is _RELU and held[-1] is note[2] is not note[3]:
+                    rectified.append((held.pop(), note[3], note[4]))
+                    line = None  # what came out is held, also if it goes into another one
+                else:
+                    line = note[5]
                 held.append(note[3])
                 made.add(id(note[3]))
             elif kind == CALLED:
@@ -246,7 +261,7 @@ class Notes:
                     if not recorder.knows(value):  # from outside of the step: its gradient is recorded, too
                         recorder.catch_up()
                         return
-        if not recorder.holder.gradients.gather(held):
+        if not recorder.holder.gradients.gather(held, rectified):
             recorder.catch_up()
 
     def held(self) -> list[Tensor]:

@@ -58,21 +58,26 @@ class Rooms:
         """Parameters of modules about which enough is known may be copied when the modules are called."""
         self.ahead.begin_step(known, self._rooms)
 
-    def copy(self, done: list[int]) -> list[int]:
+    def copy(self, unchanged: bool) -> list[int]:
         """Copy the parameters that were asked about last; returns which of them have no memory now.
 
-        Those are `done`, by their ids, that were copied ahead and have not changed since.
+        If they are unchanged since the step began, those that were copied ahead are not copied again.
         """
+        done = self.ahead.done.copy() if unchanged else []
+        self.ahead.end_step()  # from now on they are not what they were
         if self._copies is None or not self._copies.fit():
             self.targets = [self._room(parameter) for parameter in self._parameters]  # they may be on another device
             self._copies = Copies(self._parameters, self.targets)
-            done = []
-        return self._copies.make(self._numbers(done) if done else ())
+        elif done:
+            if self._done[0] != done:  # most steps are alike
+                self._done = done, self._numbers(done)
+            return self._copies.make(self._done[1])
+        return self._copies.make()
 
-    def _numbers(self, done: list[int]) -> tuple[int, ...]:
-        if self._done[0] != done or not self._done[1]:
-            self._done = done, tuple([n for n, p in enumerate(self._parameters) if id(p) in done])
-        return self._done[1]
+    def _numbers(self, modules: list[int]) -> tuple[int, ...]:
+        """Of the parameters that these modules have."""
+        copied = self.ahead.copied(modules)
+        return tuple([number for number, parameter in enumerate(self._parameters) if id(parameter) in copied])
 
     def _room(self, parameter: Tensor) -> Tensor:
         room = self._rooms.get(id(parameter))

@@ -15,7 +15,7 @@ from endoscope.stats.elements import address_of, is_gone, locate
 _LINE = 64  # bytes that the kernels copy at once
 _NUMBER = 4  # bytes
 _FIELDS = 3  # of an entry in the table for the kernels
-_SIZE = attrgetter("nbytes")
+_SIZE, _is_contiguous = attrgetter("nbytes"), Tensor.is_contiguous
 _ORDINARY = (Tensor, torch.nn.Parameter)
 
 
@@ -24,7 +24,7 @@ class Copies:
 
     def __init__(self, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
         """Each target has the shape, the type and the device of its source."""
-        self._sources = list(sources)
+        self.sources = list(sources)
         self._kernels = compiled.load()
         self._table = array("q")
         self._others: list[tuple[int, Tensor, Tensor]] = []  # those that torch has to copy
@@ -36,26 +36,28 @@ class Copies:
                 self._others.append((number, source, target))
         self._targets = list(targets)  # or their memory could be gone
         self._shorter: tuple[tuple[int, ...], array[int]] = ((), self._table)  # the table without some
-        self._places = None if self._others else _places(self._sources)
-        self._where = (*map(address_of, self._sources), *map(_SIZE, self._sources)) if self._places else ()
+        self._where = None if self._others else _where(self.sources)
         self._whole = self._table.buffer_info()[0], len(self._table) // _FIELDS
 
     @property
     def are_quick(self) -> bool:
         """Whether the kernels make all of them."""
-        return self._places is not None
+        return self._where is not None
 
     def fit(self) -> bool:
         """Whether the tensors, known to have the same types, are where they were."""
         try:
-            return self._places is not None and _places(self._sources) == self._places
+            return self._where is not None and _where(self.sources) == self._where
         except (RuntimeError, NotImplementedError):  # there are tensors that lie nowhere, and this may be one by now
             return False
 
     def make_if_fit(self) -> bool:
-        """The same as `make` if `are_quick` and `fit`, and nothing otherwise; with as few functions as can be."""
-        sources = self._sources
-        if (*map(address_of, sources), *map(_SIZE, sources)) != self._where:
+        """What `make` does if `are_quick` and `fit`, in one function: it is called when no code is in the cache."""
+        sources = self.sources
+        try:
+            if [*map(address_of, sources), *map(_SIZE, sources), *map(_is_contiguous, sources)] != self._where:
+                return False
+        except (RuntimeError, NotImplementedError):
             return False
         self._kernels.copy_all(*self._whole)  # type: ignore[union-attr]
         return True
@@ -100,5 +102,5 @@ def _place(source: Tensor, target: Tensor) -> tuple[int, int, int] | None:
     return (start, end, size // _NUMBER) if start and end % _LINE == 0 else None
 
 
-def _places(tensors: Sequence[Tensor]) -> tuple[list[int], list[int], list[bool]]:
-    return list(map(address_of, tensors)), list(map(_SIZE, tensors)), list(map(Tensor.is_contiguous, tensors))
+def _where(tensors: list[Tensor]) -> list[int]:
+    return [*map(address_of, tensors), *map(_SIZE, tensors), *map(_is_contiguous, tensors)]
