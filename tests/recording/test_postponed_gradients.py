@@ -174,3 +174,56 @@ def test_somebody_else_has_exchanged_what_runs_backward(
         assert len(recording.series(node, "mean", of="gradient:loss").values) == 3
     types = {node["type"] for node in recording.graph(2)["nodes"]}
     assert "ones_like" not in types
+
+
+@pytest.mark.parametrize("backward", [below_python, Tensor.backward])
+def test_two_passes_are_counted_once_each(tmp_path: Path, backward: Any) -> None:
+    loop = Loop(tmp_path, mlp())
+    for _ in range(3):
+        with loop.run.step() as step:
+            out = loop.model(torch.ones(5, 3))
+            for loss, factor in (("a", 1.0), ("b", 3.0)):
+                with step.gradients(loss):
+                    engine_keeps_graph(backward, (factor * out).sum())
+            loop.optimizer.step()
+            loop.optimizer.zero_grad()
+            step.decide(keep=True)
+    recording = loop.recording()
+    for loss, gradient in (("a", 1.0), ("b", 3.0)):
+        assert recording.series("2", "mean", of=f"gradient:{loss}").values.tolist() == [gradient] * 3
+        assert recording.series("2.bias", "mean", of=f"gradient:{loss}").values.tolist() == [5 * gradient] * 3
+
+
+def engine_keeps_graph(backward: Any, loss: Tensor) -> None:
+    if backward is Tensor.backward:
+        loss.backward(retain_graph=True)
+        return
+    engine = torch.autograd.Variable._execution_engine
+    engine.run_backward(
+        (loss,), (torch.ones_like(loss),), True, False, (), allow_unreachable=True, accumulate_grad=True
+    )
+
+
+def test_what_others_have_exchanged_and_put_back_is_heard_again(tmp_path: Path) -> None:
+    original = torch.autograd.graph._engine_run_backward
+    loop, places = Loop(tmp_path, mlp()), (torch.autograd, torch.autograd.graph)
+
+    def theirs(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    def step() -> None:
+        loop.step(lambda step: loop.model(torch.ones(5, 3)).sum(), keep=True)
+
+    step()
+    for module in places:
+        module._engine_run_backward = theirs  # type: ignore[attr-defined]
+    try:
+        step()
+    finally:
+        for module in places:
+            module._engine_run_backward = original  # type: ignore[attr-defined]
+    code = original.__code__
+    with loop.run.step() as inside:
+        assert original.__code__ is not code
+        inside.decide(keep=False)
+    assert original.__code__ is code

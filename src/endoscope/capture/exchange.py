@@ -61,7 +61,7 @@ class Exchanges:
             original = getattr(owner, name)
             self._inherited.append((owner, name, original, make(original)))
             return
-        self._is_found(owner, name)
+        self.expect(owner, name)
         self._owners.append(owner)
         self._names.append(name)
         self._originals.append(vars(owner)[name])
@@ -85,16 +85,18 @@ class Exchanges:
         )
         original.__kwdefaults__ = function.__kwdefaults__
         code = _PACKED if shortcut is not None else _HANDING_OVER[function.__code__.co_freevars]
-        self._is_found(owner, name)
+        self.expect(owner, name)
         self._functions.append(function)
         self._codes.append(function.__code__)
         self._observing.append(_with_constants(code, {_OBSERVER: make(original), _SHORTCUT: shortcut}))
         return True
 
-    def _is_found(self, owner: Any, name: str) -> None:
-        self._tables.append(vars(owner))
-        self._keys.append(name)
-        self._found.append(vars(owner)[name])
+    def expect(self, owner: Any, name: str) -> None:
+        """As long as this stays what it is now, the exchanges fit: something of others that cannot be exchanged."""
+        if name in vars(owner):
+            self._tables.append(vars(owner))
+            self._keys.append(name)
+            self._found.append(vars(owner)[name])
 
     def fit(self) -> bool:
         """Whether nobody else has exchanged anything since."""

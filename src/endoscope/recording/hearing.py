@@ -31,10 +31,11 @@ from endoscope.capture.leaves import ATOMS, named_leaves
 from endoscope.capture.observers import passes_are_heard
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.source import user_position
+from endoscope.recording.chains import IN_SEQUENCE
 from endoscope.recording.holding import Holder, role_of
-from endoscope.recording.known_calls import SETTINGS, Known, learned, own_code
+from endoscope.recording.known_calls import SETTINGS, Known, all_hold, learned, own_code
 from endoscope.recording.outcome import outcome_of
-from endoscope.recording.postponed import IN_SEQUENCE, Notes
+from endoscope.recording.postponed import Notes
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class StepRecorder(Recorder):
                     or self.objects[slot]() is not given
                     or id(given) in written
                     or not self.holder.idle
-                    or not known.still_holds(ids, written)
+                    or not all_hold((known,), ids, written)
                 ):
                     known = None
         else:

@@ -9,7 +9,7 @@ in the call: no hooks, no other mode, ordinary tensors. Everything else is heard
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ _GLOBAL_HOOKS = (
     of_torch._global_backward_pre_hooks,
     of_torch._global_backward_hooks,
 )
-_HOOKS = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+HOOKS_OF_MODULE = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _stack_depth = torch._C._len_torch_function_stack
 
 
@@ -72,30 +72,6 @@ class Known(NamedTuple):
     inputs: tuple[int, ...]  # where that is
     moves: bool  # perhaps to another device
 
-    def still_holds(self, slots: Mapping[int, int] | None, written: Mapping[int, Any]) -> bool:
-        """Whether a call of the module is this operation and nothing else.
-
-        `slots` tells which slot a tensor has now, if it can be another one; `written` has tensors that were written
-        through others.
-        """
-        module = self.module
-        attributes = module.__dict__
-        if (
-            _stack_depth() != 1  # the one mode is our own
-            or any(_HOOKS(attributes))
-            or any(_GLOBAL_HOOKS)
-            or "forward" in attributes
-            or module.__class__.forward is not self.forward
-        ):
-            return False
-        parameters = attributes["_parameters"]
-        for name, parameter, identity, slot in self.parameters:
-            if parameters.get(name) is not parameter or name in attributes:
-                return False
-            if slots is not None and parameter is not None and (slots.get(identity) != slot or identity in written):
-                return False
-        return self.get_settings is None or self.get_settings(module) == self.settings
-
     def node(self, call: int, read: Any, position: tuple[Any, int], slot: int, out: Tensor, grad_fn: Any) -> Any:
         """What the ear writes: fields of `records.Node`. Nobody asks how long the operations of a step took."""
         code, instruction = position
@@ -106,6 +82,33 @@ class Known(NamedTuple):
             self.facts, self.func, self.args, self.kwargs, reads, slot, 1, 0, 0, 0, code, instruction, call, None, True,
             out.shape, out.dtype, out.device if self.moves else None, grad_fn.__class__,
         )  # fmt: skip
+
+
+def all_hold(known: Iterable[Known], slots: Mapping[int, int] | None, written: Mapping[int, Any]) -> bool:
+    """Whether a call of each of these modules is that operation and nothing else.
+
+    `slots` tells which slot a tensor has now, if it can be another one; `written` has tensors that were written through
+    others.
+    """
+    if _stack_depth() != 1 or any(_GLOBAL_HOOKS):  # the one mode is our own
+        return False
+    for one in known:
+        module = one.module
+        attributes = module.__dict__
+        if (
+            any(HOOKS_OF_MODULE(attributes))
+            or "forward" in attributes
+            or module.__class__.forward is not one.forward
+            or (one.get_settings is not None and one.get_settings(module) != one.settings)
+        ):
+            return False
+        parameters = attributes["_parameters"]
+        for name, parameter, identity, slot in one.parameters:
+            if parameters.get(name) is not parameter or name in attributes:
+                return False
+            if slots is not None and parameter is not None and (slots.get(identity) != slot or identity in written):
+                return False
+    return True
 
 
 def learned(

@@ -260,8 +260,11 @@ class LossGradients:
 
     def _felt(self, reference: Any, gradient: Tensor) -> None:
         if not self._depth:
+            tensor = reference()
+            has_cell = self._cells.has(tensor)
             self._prepare()
-            self._cells.add(reference(), gradient)  # its own hook has come too late
+            if not has_cell:
+                self._cells.add(tensor, gradient)  # its own hook has come too late for this pass
 
     def drain(self) -> None:
         """Whatever has come belongs to the pass that began last."""

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
-from torch.nn.modules import container
 
 from endoscope.capture.active import ACTIVE, BLOCKS
 from endoscope.capture.leaves import ATOMS
 from endoscope.capture.regions import version_of
 from endoscope.capture.source import INNER_FILES, position_outside
-from endoscope.recording.known_calls import own_code
+from endoscope.recording.chains import IN_SEQUENCE, Chain, chain_of
+from endoscope.recording.known_calls import all_hold, own_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 MOST = 64  # notes: they hold tensors that training may have let go of
 CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
 _CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
-IN_SEQUENCE = own_code(torch.nn.Sequential.forward, container)
 _RELU = torch.nn.ReLU.forward
 _in_backward = torch._C._current_graph_task_id
 _jit_trace = torch._C._get_tracing_state
@@ -56,6 +55,9 @@ class Notes:
         self.were_read = False
         self._steps = 0  # that are over
         self._container: tuple[Any, Any] = (None, None)  # the frame of a container that runs; the user's line around it
+        self._chains: dict[
+            int, Chain | None
+        ] = {}  # by the id of the container; None if it is not made of known modules
 
     def clear(self) -> None:
         self.taken.clear()
@@ -130,7 +132,7 @@ class Notes:
                     and id(given) not in written
                     and _grad_on()  # or what it returns may be made to have a gradient later, which is not its own
                     # Slots of parameters change when somebody writes into them, and then notes are read.
-                    and known.still_holds(ids if self.were_read else None, written)
+                    and all_hold((known,), ids if self.were_read else None, written)
                 ):
                     # Behind this, a function of `exchange.py` and, mostly, that of `nn.Module.__call__`.
                     frame, position = self._container
@@ -162,7 +164,7 @@ class Notes:
         recorder, inside = self._recorder, self._recorder.inside_target
         if not (inside and recorder.postpones and not recorder.resting) and not recorder.may_note(module):
             return recorder.__class__.call_module(recorder, original, module, args, kwargs)
-        root, steps = not inside and id(module) in recorder.roots, self._steps
+        root, steps, position = not inside and id(module) in recorder.roots, self._steps, None
         try:
             if kwargs or not _LASTING.issuperset(map(type, args)):
                 recorder.begin_module(module, args, kwargs)
@@ -175,12 +177,14 @@ class Notes:
                 if root:
                     with _unheard():
                         versions = _versions(args)
-                self.taken.append((BEGUN, module, args, self._position(caller), root, versions, _grad_on()))
+                position = self._position(caller)
+                self.taken.append((BEGUN, module, args, position, root, versions, _grad_on()))
                 recorder.inside_target = inside or root
         except Exception as error:
             recorder.give_up("a module call", error)
         try:
-            out = original(module, *args, **kwargs)
+            chain = self._chain(module, args) if inside and position is not None else None
+            out = original(module, *args, **kwargs) if chain is None else self._run(chain, args[0], position)
         except BaseException:
             if self._steps == steps:
                 recorder.end_current(root)
@@ -195,6 +199,44 @@ class Notes:
         except Exception as error:
             recorder.give_up("the result of a module", error)
         return out
+
+    def _chain(self, module: torch.nn.Module, args: Any) -> Chain | None:
+        """What the call of a container consists of, if that is known."""
+        if module.__class__ is not torch.nn.Sequential:
+            return None
+        chain, recorder = self._chains.get(id(module)), self._recorder
+        try:
+            if chain is None:  # it may be known the next time
+                self._chains[id(module)] = chain_of(module, recorder.known_calls)
+                return None
+            ids, written = recorder.ids if self.were_read else None, recorder.aliasing.readers
+            holds = (
+                len(args) == 1
+                and args[0].__class__ is Tensor
+                and recorder.postpones
+                and id(args[0]) not in written
+                and _jit_trace() is None
+                and _grad_on()
+                and chain.still_holds(module, ids, written)
+            )
+        except Exception as error:
+            recorder.give_up("a module call", error)
+            return None
+        return chain if holds else None
+
+    def _run(self, chain: Chain, given: Tensor, position: Any) -> Tensor:
+        """The modules of a container, one after the other."""
+        taken, waiting, done = self.taken, self._recorder.ahead.waiting, self._recorder.ahead.done
+        with _unheard():
+            for link in chain.links:
+                module = link.module
+                copies = waiting.pop(id(module), None)
+                if copies is not None and copies.make_if_fit():
+                    done.append(id(module))
+                out = link.forward(module, given)
+                taken.append((KNOWN, link, given, out, out._version, position))
+                given = out
+        return given
 
     def end(self, out: Tensor, root: bool) -> None:
         """A module that was called has returned one tensor."""

@@ -67,7 +67,7 @@ PLACES = """
     endoscope.recording.hearing:StepRecorder._begin_plain
     endoscope.recording.hearing:StepRecorder._learn
     endoscope.recording.hearing:StepRecorder.hold_inputs
-    endoscope.recording.known_calls:Known.still_holds
+    endoscope.recording.known_calls:all_hold
     endoscope.recording.known_calls:Known.node
     endoscope.recording.hearing:StepRecorder.loss_name
     endoscope.recording.losses:LossGradients._store
