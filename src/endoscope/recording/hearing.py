@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from endoscope.capture.source import user_position
 from endoscope.recording.chains import IN_SEQUENCE
 from endoscope.recording.holding import Holder, role_of
 from endoscope.recording.known_calls import SETTINGS, Known, all_hold, learned, own_code
+from endoscope.recording.losses import keeps_graph
 from endoscope.recording.outcome import outcome_of
 from endoscope.recording.postponed import Notes
 from endoscope.schema.ops import Kind
@@ -175,7 +176,7 @@ class StepRecorder(Recorder):
             return _NO_PASS
         try:
             name, gradients = self.loss_name(losses), self.holder.gradients
-            return gradients.begin_pass(name, self.holder.meter, _keeps_graph(args, kwargs))
+            return gradients.begin_pass(name, self.holder.meter, keeps_graph(args, kwargs))
         except Exception as error:
             self.give_up("the beginning of a backward pass", error)
             return _NO_PASS
@@ -492,14 +493,6 @@ class StepRecorder(Recorder):
                 return out if done else func(*args, **(kwargs or {}))
 
         return shielded
-
-
-def _keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:
-    """Whether `backward(gradient, retain_graph, create_graph)` may be followed by another one on the same graph."""
-    for value in (*args[2:4], kwargs.get("retain_graph"), kwargs.get("create_graph")):
-        if value is not None and value is not False:
-            return True
-    return False
 
 
 def is_evaluation(module: torch.nn.Module) -> bool:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -473,3 +473,11 @@ class LossGradients:
         self._seen_after.clear()
         self._seen_before.clear()
         self.lost.clear()
+
+
+def keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether `backward(gradient, retain_graph, create_graph)` may be followed by another one on the same graph."""
+    for value in (*args[2:4], kwargs.get("retain_graph"), kwargs.get("create_graph")):
+        if value is not None and value is not False:
+            return True
+    return False

@@ -228,13 +228,13 @@ class Notes:
         """The modules of a container, one after the other."""
         taken, waiting, done = self.taken, self._recorder.ahead.waiting, self._recorder.ahead.done
         with _unheard():
-            for link in chain.links:
-                module = link.module
+            for known in chain.links:
+                module = known.module
                 copies = waiting.pop(id(module), None)
                 if copies is not None and copies.make_if_fit():
                     done.append(id(module))
-                out = link.forward(module, given)
-                taken.append((KNOWN, link, given, out, out._version, position))
+                out = known.forward(module, given)
+                taken.append((KNOWN, known, given, out, out._version, position))
                 given = out
         return given
 
