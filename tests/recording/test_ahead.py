@@ -164,3 +164,23 @@ def test_what_does_not_fit_into_the_cache_is_left_for_later(tmp_path: Path, ahea
         training.step()
     assert ahead == [True, True]  # the second layer, from the second step on
     training.check()
+
+
+def test_who_decides_before_the_update_does_not_pay_for_copies(training: Training, ahead: list[bool]) -> None:
+    def decided_early() -> int:
+        ahead.clear()
+        with training.run.step() as step:
+            loss = training.model(torch.rand(4, 8)).square().sum()
+            step.decide(keep=False)
+            loss.backward()
+            training.optimizer.step()
+        training.optimizer.zero_grad()
+        return len(ahead)
+
+    training.step()
+    training.step()
+    assert [decided_early() for _ in range(6)] == [3, 3, 3, 0, 0, 0]
+    training.step()  # copied before the update
+    training.step()
+    assert ahead == [True] * 3
+    training.check()

@@ -7,7 +7,8 @@ Copying takes as long as reading that memory. Right before the call of a module 
 finds the numbers in the cache then. So a step that may be decided against copies them there.
 
 Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still
-is what the optimizer meets is asked before it is believed: see `Parameters.copy_those`.
+is what the optimizer meets is asked before it is believed: see `Parameters.copy_those`. Where steps are decided against
+before their update, when the loss is known, nothing is copied ahead any more.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from endoscope.stats import Copies
 if TYPE_CHECKING:
     from endoscope.recording.known_calls import Known
 
+IN_VAIN_AT_MOST = 3
 AT_MOST = 4 * 2**20  # bytes of one module: more would have left the cache again when the module reads it
 
 
@@ -34,6 +36,7 @@ class Ahead:
         self._parts: dict[int, Copies] = {}
         self._known: Any = None
         self._count = 0  # of known modules
+        self._in_vain = 0  # steps in a row whose copies nobody took
 
     def begin_step(self, known: Mapping[int, Known], rooms: Mapping[int, Tensor]) -> None:
         """`rooms` has memory for parameters that optimizers have moved, by their ids."""
@@ -41,7 +44,8 @@ class Ahead:
             self._known, self._count = known, len(known)
             parts = {identity: _part_of(one, rooms) for identity, one in known.items()}
             self._parts = {identity: part for identity, part in parts.items() if part is not None}
-        self.waiting.update(self._parts)
+        if self._in_vain < IN_VAIN_AT_MOST:
+            self.waiting.update(self._parts)
 
     def look_again(self) -> None:
         """There is other memory for some parameters."""
@@ -50,7 +54,16 @@ class Ahead:
 
     def end_step(self) -> None:
         self.waiting.clear()
+        if self.done:
+            self._in_vain += 1
+            self.done.clear()
+
+    def take(self) -> list[int]:
+        """Ids of the modules whose parameters are copied; from now on parameters are not what they were."""
+        done, self._in_vain = self.done.copy(), 0
+        self.waiting.clear()
         self.done.clear()
+        return done
 
     def copied(self, modules: list[int]) -> set[int]:
         """Ids of the parameters of these modules that are copied with them."""

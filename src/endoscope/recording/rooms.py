@@ -63,12 +63,11 @@ class Rooms:
 
         If they are unchanged since the step began, those that were copied ahead are not copied again.
         """
-        done = self.ahead.done.copy() if unchanged else []
-        self.ahead.end_step()  # from now on they are not what they were
+        done = self.ahead.take()
         if self._copies is None or not self._copies.fit():
             self.targets = [self._room(parameter) for parameter in self._parameters]  # they may be on another device
             self._copies = Copies(self._parameters, self.targets)
-        elif done:
+        elif done and unchanged:
             if self._done[0] != done:  # most steps are alike
                 self._done = done, self._numbers(done)
             return self._copies.make(self._done[1])
