@@ -30,7 +30,9 @@ AT_MOST = 4 * 2**20  # bytes of one module: more would have left the cache again
 class Ahead:
     """What is copied ahead in the step that runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, rooms: Mapping[int, Tensor]) -> None:
+        """`rooms` has memory for parameters that optimizers have moved, by their ids."""
+        self._rooms = rooms
         self.waiting: dict[int, Copies] = {}  # id of a module -> what is to be copied when it is called
         self.done: list[int] = []  # ids of the modules whose parameters are copied
         self._parts: dict[int, Copies] = {}
@@ -38,11 +40,11 @@ class Ahead:
         self._count = 0  # of known modules
         self._in_vain = 0  # steps in a row whose copies nobody took
 
-    def begin_step(self, known: Mapping[int, Known], rooms: Mapping[int, Tensor]) -> None:
-        """`rooms` has memory for parameters that optimizers have moved, by their ids."""
+    def begin_step(self, known: Mapping[int, Known]) -> None:
+        """Parameters of these modules are copied when they are called."""
         if self._known is not known or self._count != len(known):
             self._known, self._count = known, len(known)
-            parts = {identity: _part_of(one, rooms) for identity, one in known.items()}
+            parts = {identity: _part_of(one, self._rooms) for identity, one in known.items()}
             self._parts = {identity: part for identity, part in parts.items() if part is not None}
         if self._in_vain < IN_VAIN_AT_MOST:
             self.waiting.update(self._parts)

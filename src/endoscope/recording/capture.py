@@ -8,7 +8,6 @@ Capture.items ─► the list of recorded tensors ─► measuring.py
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -21,7 +20,6 @@ from endoscope.recording.batches import Batches
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.holding import Held
 from endoscope.recording.inventory import Inventory
-from endoscope.recording.known_calls import Known
 from endoscope.recording.listening import Listener
 from endoscope.recording.losses import LossGradients
 from endoscope.recording.meter import Meter, Portions
@@ -52,6 +50,7 @@ class Parameters:
         self.named = inventory.parameters
         self.buffers = inventory.buffers
         self._rooms = rooms
+        self.ahead = rooms.ahead
         self.before: dict[int, Tensor] = {}  # position -> value before the first update of this step
         self._positions = inventory.positions
         self._storages = inventory.sources.storages_now
@@ -61,7 +60,7 @@ class Parameters:
     def renew(self) -> None:
         """For another step."""
         self.before = {}
-        self._rooms.ahead.end_step()
+        self.ahead.end_step()
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         try:
             self._versions: list[int] = list(map(_VERSION, self.tensors))
@@ -85,14 +84,6 @@ class Parameters:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
         else:
             self.before.update(zip(positions, targets, strict=True))
-
-    def copy_ahead(self, known: Mapping[int, Known]) -> None:
-        """Parameters of known modules are copied when these are called."""
-        self._rooms.begin_step(known)
-
-    def distrust(self) -> None:
-        """Somebody may have written into parameters who was not heard: nothing that was copied ahead counts."""
-        self._rooms.ahead.end_step()
 
     def before_write(self, written: list[Tensor]) -> None:
         """Somebody who is no optimizer is about to write: into parameters, perhaps through `.data` or a view."""
@@ -169,7 +160,7 @@ class Capture:
         return self.heard
 
     def begin(self) -> None:
-        self.parameters.copy_ahead(self.heard.known_calls)
+        self.parameters.ahead.begin_step(self.heard.known_calls)
         if not self.heard.postpones:  # otherwise that can wait until something draws random numbers
             self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
@@ -256,8 +247,8 @@ class Capture:
     def before_update(self, optimizer: Any) -> None:
         """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
         moved = [p for group in optimizer.param_groups for p in group["params"]]
-        if not self.gradients.alone:
-            self.parameters.distrust()
+        if not self.gradients.alone:  # who was not heard may have written: nothing that was copied ahead counts
+            self.parameters.ahead.end_step()
         self.parameters.copy_those(moved)
         heard, ids = self.heard, set(map(id, moved))
         with torch._C.DisableTorchFunction():

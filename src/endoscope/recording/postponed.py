@@ -24,7 +24,7 @@ from torch.nn import Parameter
 from endoscope.capture.active import ACTIVE, BLOCKS
 from endoscope.capture.leaves import ATOMS
 from endoscope.capture.regions import version_of
-from endoscope.capture.source import INNER_FILES, position_outside
+from endoscope.capture.source import INNER_FILES
 from endoscope.recording.chains import IN_SEQUENCE, Chain, chain_of
 from endoscope.recording.known_calls import all_hold, own_code
 
@@ -97,7 +97,7 @@ class Notes:
             try:
                 versions = [value._version for value in args if value.__class__ is Tensor]
             except RuntimeError:  # inference tensors do not count
-                versions = _versions(args)
+                versions = [version_of(value) for value in args if value.__class__ is Tensor]
             out = func(*args, **kwargs) if kwargs else func(*args)
             taken.append((CALLED, func, args, kwargs, out, frame.f_code, frame.f_lasti, versions))
             if out.__class__ is not Tensor or len(taken) > MOST:
@@ -176,7 +176,7 @@ class Notes:
                 versions: list[int] = []
                 if root:
                     with _unheard():
-                        versions = _versions(args)
+                        versions = [version_of(value) for value in args if value.__class__ is Tensor]
                 position = self._position(caller)
                 self.taken.append((BEGUN, module, args, position, root, versions, _grad_on()))
                 recorder.inside_target = inside or root
@@ -261,7 +261,10 @@ class Notes:
 
     def _position(self, caller: Any) -> tuple[Any, int]:
         """The user's line that calls a module: a container calls all of its modules for the same line."""
-        position = position_outside(caller)
+        frame = caller
+        while frame is not None and INNER_FILES[frame.f_code.co_filename]:  # `position_outside`, in the same function
+            frame = frame.f_back
+        position = (frame.f_code, frame.f_lasti) if frame is not None else (None, -1)
         if caller.f_code is IN_SEQUENCE:
             self._container = (caller, position)
         return position
@@ -349,8 +352,3 @@ class Notes:
             else:
                 name, what, tensor, version = facts
                 recorder.holder.hold(name, "", what, tensor, version=version)
-
-
-def _versions(values: Any) -> list[int]:
-    """Of those that are ordinary tensors."""
-    return [version_of(value) for value in values if value.__class__ is Tensor]

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from endoscope.recording.ahead import Ahead
-from endoscope.recording.known_calls import Known
 from endoscope.stats import Copies
 
 _FACTS = attrgetter("shape", "dtype", "requires_grad")  # where and how they lie is asked by `Copies.fit`
@@ -32,7 +31,7 @@ class Rooms:
         self.positions: list[int] = []  # of the parameters that were asked about last
         self.targets: list[Tensor] = []  # the memory for them
         self._copies: Copies | None = None  # of them
-        self.ahead = Ahead()
+        self.ahead = Ahead(self._rooms)
         self._done: tuple[list[int], tuple[int, ...]] = ([], ())  # parameters that are copied ahead; their numbers
 
     def clear(self) -> None:
@@ -53,10 +52,6 @@ class Rooms:
         self._facts = list(map(_FACTS, parameters))
         self.targets = [self._room(parameter) for parameter in parameters]
         self._copies, self._done = None, ([], ())
-
-    def begin_step(self, known: Mapping[int, Known]) -> None:
-        """Parameters of modules about which enough is known may be copied when the modules are called."""
-        self.ahead.begin_step(known, self._rooms)
 
     def copy(self, unchanged: bool) -> list[int]:
         """Copy the parameters that were asked about last; returns which of them have no memory now.
