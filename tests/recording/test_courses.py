@@ -127,6 +127,16 @@ def test_a_known_step_is_measured_by_its_plan(
     assert len(unknown) == once
 
 
+@pytest.mark.parametrize("as_before", [0, 2**24])
+def test_wherever_a_known_step_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unknown: list[int], as_before: int
+) -> None:
+    """Also if nothing is left for its end."""
+    monkeypatch.setattr(meter, "AS_BEFORE", as_before)
+    recorded(tmp_path, [("plain", 6)] * 4, 2)
+    assert len(unknown) == 1
+
+
 class Sizes:
     """Batches of one size."""
 
