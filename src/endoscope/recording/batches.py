@@ -32,6 +32,13 @@ class Batches:
         self._look()
         return (self._dim, self._first, tuple(self._sizes.items()))
 
+    def begin_like(self, sizes: tuple[Any, ...]) -> bool:
+        """Whether the calls so far have as many samples as the first ones of a step with these `sizes`."""
+        if self._looked_at != len(self._recorder.calls.entries):
+            self._look()
+        dim, _, known = sizes
+        return bool(self._dim == dim and tuple(self._sizes.items()) == known[: len(self._sizes)])
+
     def dim_of(self, shape: Sequence[int], said: int | None, call: int) -> int | None:
         """The dimension along which the samples lie, if there is one; `said` is what the user says, -1 for none."""
         if said is not None:

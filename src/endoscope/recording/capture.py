@@ -17,12 +17,13 @@ from torch import Tensor
 from endoscope.capture.records import slots_of
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.batches import Batches
+from endoscope.recording.courses import Courses
 from endoscope.recording.hearing import StepRecorder
 from endoscope.recording.holding import Held
 from endoscope.recording.inventory import Inventory
 from endoscope.recording.listening import Listener
 from endoscope.recording.losses import LossGradients
-from endoscope.recording.meter import Meter, Portions
+from endoscope.recording.meter import Meter
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.rooms import Rooms
 from endoscope.recording.selection import Selection
@@ -165,7 +166,7 @@ class Capture:
             self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
-    def measure_early(self, raw: RawCollector, known: Portions) -> None:
+    def measure_early(self, raw: RawCollector, known: Courses) -> None:
         """The step will be recorded and its samples are chosen: values need not be held until it ends."""
         self.meter = self.heard.holder.meter = Meter(self.heard, self.batches, raw, known)
 

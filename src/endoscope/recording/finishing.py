@@ -12,9 +12,9 @@ import numpy as np
 from endoscope.errors import BadArgument
 from endoscope.recording.arena import Arena, Arenas
 from endoscope.recording.capture import Capture
+from endoscope.recording.courses import Courses
 from endoscope.recording.incidents import Incidents
 from endoscope.recording.measuring import Package, batch_size, measure_step
-from endoscope.recording.meter import Portions
 from endoscope.recording.raw import Keep, RawCollector
 from endoscope.recording.sampling import choose
 from endoscope.recording.shield import Shield
@@ -50,7 +50,7 @@ class Finisher:
         self._last_keys: list[Key] = []
         self._last_numbers: list[int] = []
         self._last_array = np.array([], np.int32)  # the same
-        self.portions: Portions = {}  # how the rows of earlier steps were arranged
+        self.courses = Courses()  # how the rows of earlier steps were arranged
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
         self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is

@@ -7,6 +7,7 @@ items ─► rows (one per tensor: value, gradient of each loss, parameter, upda
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import itemgetter
@@ -16,12 +17,13 @@ import torch
 from torch import Tensor
 
 from endoscope.recording.capture import Capture
-from endoscope.recording.meter import SHARED_FROM, Rows, measure_and_keep
+from endoscope.recording.courses import SHARED_FROM, Rows
+from endoscope.recording.meter import Meter, measure_and_keep
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
 from endoscope.recording.structure import Item, Script, Structure, size_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Answers, Measured, Request, chosen, joined
+from endoscope.stats import Measured, Request, begin, chosen, joined, together
 
 MOST_SCRIPTS = 4  # of one structure: batches have few sizes
 
@@ -71,14 +73,7 @@ def measure_step(capture: Capture, structure: Structure, raw: RawCollector) -> P
         extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
         if capture.wants_spectra:
             extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows if row.minus is None)
-        parts, rows_before, requests = found.from_meter()
-        first = len(requests)
-        for row, same in zip(found.rows, script.same, strict=True):
-            other = None if same is None else first + same
-            requests.append(Request(row.tensor, row.batch_dim, minus=row.minus, same_as=other))
-        answers = measure_and_keep(requests, raw, rows_before - first, script.plan)
-        script.plan = answers.plan
-        measured = joined([*parts, answers])
+        measured = _measured(capture.meter, found.rows, script, raw)
         if script.order is not None:
             raw.move(script.order)
             measured = chosen(measured, script.order)
@@ -90,6 +85,40 @@ def measure_step(capture: Capture, structure: Structure, raw: RawCollector) -> P
             keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes,
             left_out=left_out, gaps=found.gaps, extra={name: value for name, value in extra.items() if value},
         )  # fmt: skip
+
+
+def _measured(meter: Meter | None, rows: list[Row], script: Script, raw: RawCollector) -> Measured:
+    """All rows of a step: those of the meter, and then those that are there at the end."""
+    count = 0 if meter is None else meter.count
+    requests = [Request(row.tensor, row.batch_dim, minus=row.minus, same_as=same) for row, same in _with(rows, script)]
+    progress = meter.progress if meter is not None else begin(script.plan) if script.plan is not None else None
+    if progress is None or progress.plan is not script.plan or not progress.take(count, requests):
+        return _worked_out(meter, requests, script, raw)
+    progress.run(count + len(requests), requests if meter is None else (meter.last, requests))
+    if raw.wants:
+        if meter is not None:
+            meter.keep_raw(meter.last)
+        for number, request in enumerate(requests, count):
+            raw.add(number, request.tensor, request.batch_dim, request.minus)
+    return joined([progress.finish()])
+
+
+def _with(rows: list[Row], script: Script) -> Iterable[tuple[Row, int | None]]:
+    return zip(rows, script.same, strict=True)
+
+
+def _worked_out(meter: Meter | None, requests: list[Request], script: Script, raw: RawCollector) -> Measured:
+    """The same for a step that is not quite like an earlier one; the next one may be like it."""
+    parts, waiting = ([], []) if meter is None else meter.given_up()
+    first = len(waiting)
+    for request in requests:
+        waiting.append(request if request.same_as is None else request._replace(same_as=first + request.same_as))
+    count = 0 if meter is None else meter.count
+    parts = [*parts, measure_and_keep(waiting, raw, count - first)]
+    script.plan = together([part.plan for part in parts])
+    if meter is not None:
+        meter.course.plan = script.plan
+    return joined(parts)
 
 
 def rows_of(capture: Capture, items: list[Item]) -> list[Row]:
@@ -126,7 +155,7 @@ class _Found:
 
     @cached_property
     def _measured(self) -> Rows:
-        return {} if self._meter is None else self._meter.rows()
+        return {} if self._meter is None else self._meter.course.rows_of_names()
 
     def gap(self, node: str, of: str, reason: str) -> None:
         self.gaps.append(GapRecord(node, of, reason))
@@ -151,11 +180,11 @@ class _Found:
     def _signature(self) -> Any:
         """What decides which rows there are, besides the structure of the step; None if there may be gaps."""
         capture, gradients = self._capture, self._capture.gradients
-        portions = () if self._meter is None else tuple(self._meter.portions)
+        course = None if self._meter is None else self._meter.course
         if gradients.lost or len(gradients.losses) > 1 or (self._meter is not None and self._meter.came_again):
             return None
         held = tuple(capture.recorder.kept)
-        return portions, capture.batches.sizes(), frozenset(gradients.found), tuple(capture.parameters.before), held
+        return course, capture.batches.sizes(), frozenset(gradients.found), tuple(capture.parameters.before), held
 
     def looked_for(self, structure: Structure) -> Script:
         """All rows of all items, and how they are written; kept for steps that are built like this one."""
@@ -164,7 +193,7 @@ class _Found:
         for slot in self._capture.gradients.lost:
             reason = "the gradient was overwritten by code that could not be heard"
             self.gap(self._capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
-        measured = [] if self._meter is None else self._meter.about()
+        measured = [] if self._meter is None else self._meter.course.about()
         about = [(size_of(row.tensor), row.tensor.dtype) for row in self.rows]
         keys = [(early.row, _key(early.item, early.of, *measured[early.row], early.batch_dim)) for early in self.early]
         for place, row in enumerate(self.rows, len(measured)):
@@ -249,11 +278,6 @@ class _Found:
         row = names.pop(mine[0])[1] if len(mine) > 1 else names[mine[0]][1]
         self.early.append(Early(item, of, dim, row))
         return True
-
-    def from_meter(self) -> tuple[list[Answers], int, list[Request]]:
-        """What is measured already, how many rows the meter has, and what the last of them are of."""
-        meter = self._meter
-        return ([], 0, []) if meter is None else (meter.parts, meter.count, list(meter.last))
 
 
 def _same(rows: list[Row]) -> list[int | None]:

@@ -244,7 +244,7 @@ class Run:
         capture.wants_spectra = spectra
         if early:
             samples = range(self._keep.samples)
-            capture.measure_early(self._finisher.raw_collector(samples), self._finisher.portions)
+            capture.measure_early(self._finisher.raw_collector(samples), self._finisher.courses)
         try:
             capture.begin()
         except BaseException:

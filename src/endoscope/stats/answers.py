@@ -50,6 +50,17 @@ class Answers:
         numbers, counts, ends, histograms, samples, units = [start + place for _, _, place in self.plan.answers.parts]
         return [numbers, counts, histograms, ends, samples, self.samples.shape[1], units, self.units.shape[1]]
 
+    def first(self, count: int) -> Answers:
+        """Of the first requests only, in the same memory."""
+        plan, part = self.plan.first(count), object.__new__(Answers)
+        part.plan, part._start = plan, self._start
+        part.sample_starts, part.unit_starts = plan.sample_starts, plan.unit_starts
+        part.numbers, part.counts = self.numbers[:, :count], self.counts[:, :count]
+        part.histogram_ends, part.histograms = self.histogram_ends[:count], self.histograms[:count]
+        part.samples, part.units = self.samples[:, : plan.sample_starts[-1]], self.units[:, : plan.unit_starts[-1]]
+        part.gaps, part.notes = [], []
+        return part
+
     def trim(self, request: int) -> None:
         """Note which bins of a histogram are in use; the kernels do that themselves."""
         used = self.histograms[request].nonzero()[0]
@@ -85,7 +96,7 @@ class Answers:
 
 def joined(parts: Sequence[Answers]) -> Measured:
     """The statistics of the requests of all parts, one part after the other, as columns."""
-    plan = parts[0].plan if len(parts) == 1 else together([part.plan for part in parts])
+    plan = together([part.plan for part in parts])
     first, values, offsets = _trimmed(parts)
     rows = (*_beside([part.numbers for part in parts]), *_beside([part.counts for part in parts]))
     columns: dict[str, Any] = dict(zip(_COLUMNS, rows, strict=True))

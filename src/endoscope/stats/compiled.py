@@ -130,16 +130,13 @@ def _ready(symbol: str, code: bytes, *, origin: str) -> Kernels:
     nowhere = (ctypes.c_int64 * 2)()
     result, exception = ctypes.addressof(nowhere), ctypes.addressof(nowhere) + 8
 
-    def measure_all(job: int, order: int, count: int) -> None:
-        function(result, exception, job, order, count)  # ctypes lets go of the GIL
-
+    measure_all = functools.partial(function, result, exception)  # ctypes lets go of the GIL
     copy_all = functools.partial(function, result, exception, at.COPY)
 
     def fold(table: int) -> None:
         function(result, exception, at.FOLD, table, 0)
 
-    measure_all.keep = nowhere  # type: ignore[attr-defined]
-    return Kernels(measure_all, copy_all, fold, owner, origin)
+    return Kernels(measure_all, copy_all, fold, (owner, nowhere), origin)
 
 
 def _load_by_compiler(code: bytes, symbol: str) -> tuple[int, Any]:

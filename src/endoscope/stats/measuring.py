@@ -11,7 +11,6 @@ Nothing is written to a tensor, nothing is recorded by autograd, and random numb
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -20,9 +19,10 @@ from torch import Tensor
 
 from endoscope.stats import compiled, geometry
 from endoscope.stats.answers import Answers, joined
-from endoscope.stats.elements import NotMeasurable, address_of, as_plain, element_of, locate
+from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
 from endoscope.stats.plan import Plan, Reading, plan_of, reading_of
+from endoscope.stats.progress import Progress
 from endoscope.stats.request import Measured, Request
 
 SAMPLE_CAP = 65_536  # samples of one tensor that are measured one by one
@@ -46,7 +46,16 @@ def measure_part(requests: Sequence[Request], *, like: Plan | None = None, threa
     """
     # Modes of torch, a tracer for example, must not see what is asked here.
     with torch._C.DisableTorchFunction():
-        return _Measurement(requests).run(_threads() if threads is None else threads, like)
+        if like is not None and (progress := begin(like, threads)) and progress.take(0, requests):
+            progress.run(len(requests), requests)
+            return progress.finish()
+        return _Measurement(requests).run(_threads() if threads is None else threads)
+
+
+def begin(plan: Plan, threads: int | None = None) -> Progress | None:
+    """Measure what an earlier plan says, a few requests at a time; None if that takes more than the kernels."""
+    kernels = compiled.load()
+    return Progress(plan, kernels, _threads() if threads is None else threads) if plan.is_direct and kernels else None
 
 
 def warm() -> str:
@@ -66,19 +75,21 @@ class _Measurement:
         self.kernels = compiled.load()
         self.readings: list[Reading | None] = []
         self.copied: list[tuple[int, int]] = []  # request, and the one whose answer it gets, too
-        self.addresses = array("q")
-        self.minus = array("q")
+        self.addresses: list[int] = []
+        self.minus: list[int] = []
         self.elsewhere: dict[int, Tensor] = {}  # request -> tensor to measure with torch
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
 
-    def run(self, threads: int, like: Plan | None) -> Answers:
-        plan = like if like is not None and self._find_again(like) else self._find()
-        answers = Answers(plan)
+    def run(self, threads: int) -> Answers:
+        plan = self._find()
+        progress = Progress(plan, self.kernels, threads) if self.kernels else None
+        answers = progress.answers if progress else Answers(plan)
         fused = self._start_elsewhere(plan, answers) if self.elsewhere else None
-        if self.kernels:
-            plan.run(self.kernels, answers, self.addresses, self.minus, threads, (self.requests, self.kept))
+        if progress:
+            progress.place(0, self.addresses, self.minus)
+            progress.run(len(self.requests), (self.requests, self.kept))
         if fused:
             self.gaps += fused.collect()
             failed = dict(self.gaps)
@@ -93,34 +104,7 @@ class _Measurement:
         for number, request in enumerate(self.requests):
             self.readings.append(self._add(number, request))
         subtracted = tuple([number for number, address in enumerate(self.minus) if address])
-        return plan_of(self.readings, self.elsewhere, tuple(self.copied), subtracted)
-
-    def _find_again(self, plan: Plan) -> bool:
-        """Whether the kernels can read all tensors as that plan says, and where these are."""
-        if not plan.is_direct or self.kernels is None:
-            return False
-        addresses, minus = [], []
-        try:
-            for number, (request, reading) in enumerate(zip(self.requests, plan.readings, strict=True)):
-                tensor, _, _, _, other, same_as = request
-                address = subtracted = 0
-                if same_as is None:
-                    assert reading is not None
-                    address = _place_again(tensor, reading.strides)
-                    if other is not None:
-                        subtracted = _place_again(other, None)
-                        alike = other.dtype is tensor.dtype and other.shape == tensor.shape
-                        if number not in plan.subtracted or not (subtracted and alike):
-                            return False
-                    if not address:
-                        return False
-                addresses.append(address)
-                minus.append(subtracted)
-        except Exception:  # whatever is odd about a tensor is found out by asking for more
-            return False
-        self.addresses, self.minus = array("q", addresses), array("q", minus)
-        self.notes = list(plan.notes)
-        return True
+        return plan_of(self.readings, tuple(self.elsewhere), tuple(self.copied), subtracted)
 
     def _add(self, number: int, request: Request) -> Reading | None:
         """Find out how to measure one tensor, and where the kernels find it if they can do that."""
@@ -197,18 +181,6 @@ class _Measurement:
     def _plain(self, tensor: Tensor) -> Tensor:
         with torch.no_grad():
             return self._keep(as_plain(tensor))
-
-
-def _place_again(tensor: Tensor, strides: tuple[int, ...] | None) -> int:
-    """The address of a tensor whose shape and type the kernels can read; 0 if it does not lie as it should."""
-    if type(tensor) not in _ORDINARY or not tensor.is_cpu or tensor.is_neg():
-        return 0
-    if not tensor.is_contiguous() if strides is None else tensor.stride() != strides:
-        return 0
-    if tensor.storage_offset() and not tensor.untyped_storage().nbytes():
-        return 0  # its memory was given back
-    address: int = address_of(tensor)
-    return address
 
 
 @lru_cache(8192)  # the same shapes come back in every step

@@ -1,12 +1,10 @@
-"""Requests as tables for the kernels, measured by one thread or two."""
+"""Requests as tables for the kernels."""
 
 from __future__ import annotations
 
 import math
-import threading
 from array import array
 from collections.abc import Collection, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +16,6 @@ from endoscope.stats import layout as at
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from endoscope.stats.answers import Answers
-    from endoscope.stats.compiled import Kernels
     from endoscope.stats.elements import Element
     from endoscope.stats.geometry import Arrangement
 
@@ -88,6 +84,7 @@ class Plan:
         subtracted: tuple[int, ...] = (),
     ) -> None:
         self.readings = readings
+        self.elsewhere = tuple(elsewhere)
         self.copied = copied
         self.subtracted = frozenset(subtracted)
         self.is_direct = not elsewhere and None not in readings
@@ -106,12 +103,16 @@ class Plan:
         for shared in (self.unit_offsets, self.sample_request, self.sample_index):  # by all who use this plan
             shared.flags.writeable = False
         not_here = {*elsewhere, *[number for number, _ in copied]}
-        self._rows = array("q", [number for number, found in enumerate(readings) if found and number not in not_here])
+        is_here = [found is not None and number not in not_here for number, found in enumerate(readings)]
+        self._rows = array("q", [number for number, here in enumerate(is_here) if here])
+        self.rows_before = [0, *accumulate(is_here)]  # for each request, how many rows of the kernels are before it
         self._dims = array("q")
         self._fields = array("q", bytes(8 * at.REQUEST_FIELDS * len(readings)))
         for number in self._rows:
             self._add(number)
-        self._tables = [self._fields.buffer_info()[0], self._dims.buffer_info()[0], len(readings)]  # first of a job
+        self.tables = [self._fields.buffer_info()[0], self._dims.buffer_info()[0], len(readings)]  # first of a job
+        self.rows_at = self._rows.buffer_info()[0]
+        self._shares: dict[tuple[int, int], tuple[array[int], array[int]]] = {}
 
     def _add(self, number: int) -> None:
         reading = self.readings[number]
@@ -121,38 +122,18 @@ class Plan:
         self._fields[number * at.REQUEST_FIELDS : (number + 1) * at.REQUEST_FIELDS] = fields
         self._dims.extend(reading.dims)
 
-    def run(
-        self,
-        kernels: Kernels,
-        answers: Answers,
-        addresses: array[int],
-        minus: array[int],
-        threads: int,
-        tensors: object,
-    ) -> None:
-        """Measure everything; `addresses` are those of the tensors, and `minus` of what is subtracted from them, or 0.
+    def shares(self, first: int, last: int) -> tuple[array[int], array[int]]:
+        """Some rows in two lists of about the same load; the second is empty if there is little to do."""
+        found = self._shares.get((first, last))
+        if found is None:
+            found = self._shares[first, last] = self._shared(self._rows[first:last])
+        return found
 
-        A second thread holds on to the tensors, this plan and the answers: it knows only their addresses, and may
-        outlive this call when an interrupt ends it.
-        """
-        if not self._rows:
-            return
-        job = [*self._tables, addresses.buffer_info()[0], minus.buffer_info()[0], *answers.addresses()]
-        first, second = self._shares if threads > 1 else (self._rows, None)
-        helper = _started(kernels, job, second, (tensors, self, addresses, minus, answers)) if second else None
-        _work(kernels, job, first)
-        if helper:
-            helper.join()
-        elif second:
-            _work(kernels, job, second)
-
-    @cached_property
-    def _shares(self) -> tuple[array[int], array[int]]:
-        """The requests in two lists of about the same load; the second is empty if there is little to do."""
-        loads = [(reading.load, row) for row in self._rows if (reading := self.readings[row])]
+    def _shared(self, rows: array[int]) -> tuple[array[int], array[int]]:
+        loads = [(reading.load, row) for row in rows if (reading := self.readings[row])]
         shares = array("q"), array("q")
         if sum(load for load, _ in loads) < WORTH_A_THREAD:
-            return self._rows, shares[1]
+            return rows, shares[1]
         totals = [0, 0]
         for load, row in sorted(loads, reverse=True):
             lighter = totals[0] > totals[1]
@@ -160,53 +141,53 @@ class Plan:
             totals[lighter] += load
         return shares
 
+    def first(self, count: int) -> Plan:
+        """The plan for the first requests only."""
+        elsewhere = tuple([number for number in self.elsewhere if number < count])
+        copied = tuple([(number, other) for number, other in self.copied if number < count])
+        subtracted = tuple([number for number in sorted(self.subtracted) if number < count])
+        return plan_of(self.readings[:count], elsewhere, copied, subtracted)
 
-_plans: dict[Any, Plan] = {}  # identities of the readings, and what is copied -> the plan, which has those readings
+
+_plans: dict[Any, Plan] = {}  # identities of the readings, and what is special -> the plan, which has those readings
 
 
 def plan_of(
-    readings: list[Reading | None],
-    elsewhere: Collection[int] = (),
+    readings: Sequence[Reading | None],
+    elsewhere: tuple[int, ...] = (),
     copied: tuple[tuple[int, int], ...] = (),
     subtracted: tuple[int, ...] = (),
 ) -> Plan:
     """The plan for these readings: most steps ask for the same as the one before."""
-    if elsewhere or None in readings:
-        return Plan(readings, elsewhere, copied, subtracted)
-    key = (*map(id, readings), copied, subtracted)
+    key = (*map(id, readings), elsewhere, copied, subtracted)
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= MOST_PLANS:
             _plans.clear()
-        plan = _plans[key] = Plan(readings, (), copied, subtracted)
+        plan = _plans[key] = Plan(readings, elsewhere, copied, subtracted)
     return plan
 
 
 def together(plans: Sequence[Plan]) -> Plan:
-    """One plan for the requests of all, to arrange their answers."""
-    return plan_of([reading for plan in plans for reading in plan.readings])
+    """One plan for the requests of all."""
+    if len(plans) == 1:
+        return plans[0]
+    readings: list[Reading | None] = []
+    elsewhere: list[int] = []
+    copied: list[tuple[int, int]] = []
+    subtracted: list[int] = []
+    for plan in plans:
+        before = len(readings)
+        readings += plan.readings
+        elsewhere += [before + number for number in plan.elsewhere]
+        copied += [(before + number, before + other) for number, other in plan.copied]
+        subtracted += [before + number for number in sorted(plan.subtracted)]
+    return plan_of(readings, tuple(elsewhere), tuple(copied), tuple(subtracted))
 
 
 def address_of(memory: NDArray[Any]) -> int:
     address: int = memory.__array_interface__["data"][0]
     return address
-
-
-def _started(kernels: Kernels, job: list[int], rows: array[int], keep: object) -> threading.Thread | None:
-    """A thread that measures some requests; None where there can be no more threads."""
-    helper = threading.Thread(target=_work, args=(kernels, job, rows, keep), daemon=True)
-    try:
-        helper.start()
-    except RuntimeError:  # too many of them, or the interpreter is about to end
-        return None
-    return helper
-
-
-def _work(kernels: Kernels, job: list[int], rows: array[int], keep: object = None) -> None:
-    scratch = Scratch.take()
-    table = array("q", job + scratch.addresses)
-    kernels.measure_all(table.buffer_info()[0], rows.buffer_info()[0], len(rows))
-    scratch.give_back()
 
 
 class Scratch:

@@ -78,7 +78,7 @@ PLACES = """
     endoscope.recording.losses:LossGradients.watch
     endoscope.recording.losses:LossGradients.watch_parameter
     endoscope.recording.meter:measure_part
-    endoscope.recording.meter:Meter._numbered
+    endoscope.recording.meter:Meter._as_before
     endoscope.recording.meter:Meter._worked_out
     endoscope.recording.meter:Meter.flush
     endoscope.recording.meter:Meter.gradient
