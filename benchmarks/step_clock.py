@@ -9,9 +9,9 @@
 
 A sample is several steps in a row, so that what the writer does for one step meets the next ones as in real training,
 and a side leaves nothing to do behind its back while the next side is timed. As in `measure.py`, the order changes
-every round, garbage is collected before a sample and off the clock, and ratios are formed inside a round. One step more is
-made before the clock starts: the sides before it have left nothing of this one in the cache, and in a training nobody's
-steps are in between.
+every round, garbage is collected before a sample and off the clock, and ratios are formed inside a round. One more step
+is made before the clock starts: the sides before it have left nothing of this one in the cache, and in a training
+nobody's steps are in between.
 """
 
 from __future__ import annotations
