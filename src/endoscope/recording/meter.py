@@ -50,9 +50,14 @@ class Meter:
         self._came: list[Arrival] = []  # those that are not
         self._waiting: list[tuple[Tensor | None, int]] = []  # None: the value that the recorder holds; version
         self._bytes = 0
-        self._enough = AS_BEFORE if known.known and known.known[0].by_one_thread else TOGETHER
+        self._enough = self._portion(bool(known.known) and known.known[0].by_one_thread)
         self.last: list[Tensor] = []  # of a step that has ended: what is still to be measured
         self.seconds = 0.0
+
+    def _portion(self, cheap: bool) -> int:
+        """Bytes to be measured at once; `cheap` if a call is. With raw values there is more to do for each tensor, and
+        letting go of them one by one leaves holes in memory that nothing fits into: several megabytes in all."""
+        return AS_BEFORE if cheap and not self.raw.wants else TOGETHER
 
     def value(self, slot: int, tensor: Tensor, said: int | None) -> None:
         """A value that the recorder holds has got a name."""
@@ -159,7 +164,7 @@ class Meter:
                 if self.progress is not None:
                     self.course, self._is_own = course, False
                     course.by_one_thread = self.progress.threads == 1
-                    self._enough = AS_BEFORE if course.by_one_thread else TOGETHER
+                    self._enough = self._portion(course.by_one_thread)
                     return found
         return None
 
