@@ -184,3 +184,19 @@ def test_who_decides_before_the_update_does_not_pay_for_copies(training: Trainin
     training.step()
     assert ahead == [True] * 3
     training.check()
+
+
+def test_a_parameter_that_does_not_count_its_writes(tmp_path: Path) -> None:
+    with torch.inference_mode():
+        frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+    model.register_parameter("frozen", frozen)
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(3):
+            model(torch.rand(4, 8)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    recording = endoscope.open(run.path)
+    assert len(recording.series("1.weight", "norm", of="update").values) == 3

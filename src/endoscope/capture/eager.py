@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -34,7 +33,7 @@ def run_compiled_code_again() -> None:
     if not _eager:
         return
     switch, compiler = _eager.pop(), sys.modules.get("torch._dynamo")
-    _turn(getattr(compiler, "eval_frame", None), switch.prev, partial(switch.__exit__, None, None, None))
+    _turn(getattr(compiler, "eval_frame", None), switch.prev, lambda: switch.__exit__(None, None, None))
 
 
 def _turn(compiler: Any, stance: Any, ask: Callable[[], Any]) -> None:

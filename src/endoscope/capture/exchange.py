@@ -92,7 +92,7 @@ class Exchanges:
         return True
 
     def expect(self, owner: Any, name: str) -> None:
-        """As long as this stays what it is now, the exchanges fit: something of others that cannot be exchanged."""
+        """The exchanges fit as long as this stays what it is now, also if it is not exchanged itself."""
         if name in vars(owner):
             self._tables.append(vars(owner))
             self._keys.append(name)

@@ -75,8 +75,9 @@ def all_exchanges() -> Exchanges:
     # The code of these two, too: people import them by their names.
     if passes_are_heard():
         exchanges.add_code(torch.autograd.graph, "_engine_run_backward", _observed_pass)
-    for module in (torch.autograd, torch.autograd.graph):  # or somebody else's is there, and may be gone the next time
-        exchanges.expect(module, "_engine_run_backward")
+    else:  # somebody else's is there, and may be gone the next time
+        exchanges.expect(torch.autograd.graph, "_engine_run_backward")
+    exchanges.expect(torch.autograd, "_engine_run_backward")
     if exchanges.add_code(torch.autograd, "backward", _observed_backward):
         _openly.add("backward")
     else:  # somebody else's by now: it is heard as a function, then

@@ -39,8 +39,7 @@ def user_position(depth: int = 1) -> tuple[CodeType | None, int]:
 
 def position_outside(frame: FrameType | None) -> tuple[CodeType | None, int]:
     """The same, looking from a frame that is known."""
-    while frame is not None and INNER_FILES[frame.f_code.co_filename]:  # `_outside`: this is asked for every module
-        frame = frame.f_back
+    frame = _outside(frame)
     return (frame.f_code, frame.f_lasti) if frame is not None else (None, -1)
 
 

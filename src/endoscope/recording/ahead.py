@@ -4,7 +4,7 @@
     module(x)          reads its parameters, mostly from memory that has left the cache of the processor since
 
 Copying takes as long as reading that memory. Right before the call of a module it costs next to nothing, for the module
-finds the numbers in the cache then. So a step that may be decided against copies them there.
+finds the numbers in the cache then. So a step copies them there.
 
 Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still
 is what the optimizer meets is asked before it is believed: see `Parameters.copy_those`. Where steps are decided against
@@ -23,7 +23,7 @@ from endoscope.stats import Copies
 if TYPE_CHECKING:
     from endoscope.recording.known_calls import Known
 
-IN_VAIN_AT_MOST = 3
+IN_VAIN_AT_MOST = 3  # steps in a row whose copies nobody took
 AT_MOST = 4 * 2**20  # bytes of one module: more would have left the cache again when the module reads it
 
 

@@ -63,10 +63,13 @@ class Parameters:
         self.before = {}
         self.ahead.end_step()
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
+        self._versions = self._versions_now()
+
+    def _versions_now(self) -> list[int]:
         try:
-            self._versions: list[int] = list(map(_VERSION, self.tensors))
+            return list(map(_VERSION, self.tensors))
         except RuntimeError:  # one that does not count
-            self._versions = list(map(version_of, self.tensors))
+            return list(map(version_of, self.tensors))
 
     def copy_those(self, parameters: list[Any]) -> None:
         fresh, positions = parameters, self._rooms.positions
@@ -79,7 +82,7 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        gone = self._rooms.copy(list(map(_VERSION, self.tensors)) == self._versions)
+        gone = self._rooms.copy(self._versions_now() == self._versions)
         targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)

@@ -63,9 +63,7 @@ class Cells:
                 if hooks is None:
                     hooks = tensor._backward_hooks = OrderedDict()
                     grad_fn._register_hook_dict(tensor)
-                if (
-                    hooks
-                ):  # what others make of the gradient is theirs, so ours are the first: their numbers are negative
+                if hooks:  # what others make of the gradient is theirs, so ours, with negative numbers, are the first
                     others = list(hooks.items())
                     hooks.clear()
                     hooks.update([hook for hook in others if hook[0] < 0])  # one that tells of passes is before all
