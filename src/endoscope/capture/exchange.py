@@ -18,18 +18,18 @@ from typing import Any
 _code_of = attrgetter("__code__")
 _CODE = repeat("__code__")
 _exhaust: Callable[..., Any] = partial(deque, maxlen=0)  # all of it, without a turn in Python for each
-NO_SHORTCUT: tuple[Callable[..., Any], Callable[..., Any]] = ({}.get, {}.get)
+NO_WAYS: Mapping[int, Any] = {}
 _OBSERVER: Any = "stands for the observer until it is put here"
 _SHORTCUT: Any = "stands for the shortcut until it is put here"
 
 
 class Shortcut:
-    """What an exchanged method asks first, about the id of its object; and what it calls with an answer."""
+    """What an exchanged method asks first: id of an object -> what is called for it, and what that is told first."""
 
-    __slots__ = ("now",)
+    __slots__ = ("ways",)
 
     def __init__(self) -> None:
-        self.now: tuple[Callable[..., Any], ...] = NO_SHORTCUT
+        self.ways = NO_WAYS
 
 
 class Exchanges:
@@ -71,7 +71,7 @@ class Exchanges:
         """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
 
         With a `shortcut` the observer of a method gets three things: the object, a tuple and a dict of arguments. If
-        the shortcut knows anything about the object, it is called with that, the observer and the three.
+        there is a way for the object, it is told what it is told first, the observer and the three.
         """
         entry = vars(owner).get(name)
         function = getattr(entry, "__func__", entry)
@@ -145,10 +145,9 @@ def _hand_over(*args: Any, **kwargs: Any) -> Any:
 def _hand_over_packed(self: Any, *args: Any, **kwargs: Any) -> Any:
     shortcut: Any = "stands for the shortcut until it is put here"
     observer: Any = "stands for the observer until it is put here"
-    knowledge, call = shortcut.now  # both at once: another thread may exchange them
-    known = knowledge(id(self))
-    if known is not None:
-        return call(known, observer, self, args, kwargs)
+    way = shortcut.ways.get(id(self))
+    if way is not None:
+        return way[0](way[1], observer, self, args, kwargs)
     return observer(self, args, kwargs)
 
 

@@ -36,7 +36,7 @@ from torch.utils._device import DeviceContext
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, lone_recorder, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
-from endoscope.capture.exchange import NO_SHORTCUT, Exchanges, Shortcut, can_be_exchanged
+from endoscope.capture.exchange import NO_WAYS, Exchanges, Shortcut, can_be_exchanged
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -51,7 +51,7 @@ _shortcut = Shortcut()  # how the recorder that was begun last is told of module
 def listen_for(recorder: Recorder | None) -> None:
     """The recorder that was begun last; None when one has ended."""
     global _HARMLESS_MODES
-    _shortcut.now = getattr(recorder, "shortcut", None) or NO_SHORTCUT
+    _shortcut.ways = getattr(recorder, "ways", NO_WAYS)
     if recorder is not None:
         _HARMLESS_MODES = (DeviceContext, getattr(recorder, "family", type(recorder)))
 

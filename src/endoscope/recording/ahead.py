@@ -4,7 +4,8 @@
     module(x)          reads its parameters, mostly from memory that has left the cache of the processor since
 
 Copying takes as long as reading that memory. Right before the call of a module it costs next to nothing, for the module
-finds the numbers in the cache then. So a step copies them there.
+finds the numbers in the cache then. So a step copies them there. What is asked before that is asked once for all modules
+of a chain.
 
 Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still
 is what the optimizer meets is asked before it is believed: see `Parameters.copy_those`. Where steps are decided against
@@ -13,7 +14,7 @@ before their update, when the loss is known, nothing is copied ahead any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -21,10 +22,24 @@ from torch import Tensor
 from endoscope.stats import Copies
 
 if TYPE_CHECKING:
+    from endoscope.recording.chains import Chain
     from endoscope.recording.known_calls import Known
 
 IN_VAIN_AT_MOST = 3  # steps in a row whose copies nobody took
 AT_MOST = 4 * 2**20  # bytes of one module: more would have left the cache again when the module reads it
+
+
+class ChainCopies(Copies):
+    """Copies for all modules of a chain: where everything lies is asked once."""
+
+    def __init__(self, parts: Sequence[Copies | None]) -> None:
+        found = [part for part in parts if part is not None]
+        super().__init__(
+            [source for part in found for source in part.sources], [target for part in found for target in part.targets]
+        )
+        self._parts = found  # the kernels read tables that are theirs
+        #: For each module, what copies its parameters; None if it has none.
+        self.makes: list[Callable[[], object] | None] = [None if part is None else part.make_now for part in parts]
 
 
 class Ahead:
@@ -33,21 +48,31 @@ class Ahead:
     def __init__(self, rooms: Mapping[int, Tensor]) -> None:
         """`rooms` has memory for parameters that optimizers have moved, by their ids."""
         self._rooms = rooms
-        self.waiting: dict[int, Copies] = {}  # id of a module -> what is to be copied when it is called
+        self.waiting: dict[int, Any] = {}  # id of a module or container -> what is to be copied when it is called
         self.done: list[int] = []  # ids of the modules whose parameters are copied
         self._parts: dict[int, Copies] = {}
         self._known: Any = None
         self._count = 0  # of known modules
         self._in_vain = 0  # steps in a row whose copies nobody took
 
-    def begin_step(self, known: Mapping[int, Known]) -> None:
+    def begin_step(self, known: Mapping[int, Known], chains: Mapping[int, Chain]) -> None:
         """Parameters of these modules are copied when they are called."""
         if self._known is not known or self._count != len(known):
             self._known, self._count = known, len(known)
-            parts = {identity: _part_of(one, self._rooms) for identity, one in known.items()}
-            self._parts = {identity: part for identity, part in parts.items() if part is not None}
+            self._parts = self._look_at(known, chains.values())
         if self._in_vain < IN_VAIN_AT_MOST:
             self.waiting.update(self._parts)
+
+    def _look_at(self, known: Mapping[int, Known], chains: Iterable[Chain]) -> dict[int, Copies]:
+        """Of single modules, which may be called without their container, and of containers."""
+        single = {identity: _part_of(one, self._rooms) for identity, one in known.items()}
+        parts = {identity: part for identity, part in single.items() if part is not None}
+        for chain in chains:
+            first = {id(module): number for number, module in reversed([*enumerate(chain.modules)])}
+            found = {number: parts.get(identity) for identity, number in first.items()}
+            if any(found.values()):
+                parts[id(chain.container)] = ChainCopies([found.get(number) for number in range(len(chain.modules))])
+        return parts
 
     def look_again(self) -> None:
         """There is other memory for some parameters."""

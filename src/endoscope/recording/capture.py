@@ -29,7 +29,7 @@ from endoscope.recording.rooms import Rooms
 from endoscope.recording.selection import Selection
 from endoscope.recording.sources import first_calls
 from endoscope.recording.structure import Item, Structure, Structures, build_graph, place_of, size_of
-from endoscope.recording.watch import Watch, names
+from endoscope.recording.watch import Watch, names, own_hooks
 from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
 
@@ -141,7 +141,7 @@ class Capture:
         self.selection = selection
         self.heard = StepRecorder(
             names(watches), inventory.calls, inventory.sources, inventory.known_calls, rooms.ahead, self.gradients,
-            selection.may_match_type, failed, postpones and inventory.was_heard,
+            selection.may_match_type, failed, own_hooks(watches), postpones and inventory.was_heard,
         )  # fmt: skip
         self._names = inventory.calls  # what it goes by
         self.batches = Batches(watches, self.heard)
@@ -164,7 +164,9 @@ class Capture:
         return self.heard
 
     def begin(self) -> None:
-        self.parameters.ahead.begin_step(self.heard.known_calls)
+        heard = self.heard
+        heard.shortcuts.look()
+        self.parameters.ahead.begin_step(heard.known_calls, heard.shortcuts.chains)
         if not self.heard.postpones:  # otherwise that can wait until something draws random numbers
             self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from endoscope.recording.known_calls import SETTINGS, Known, all_hold, learned, 
 from endoscope.recording.losses import keeps_graph
 from endoscope.recording.outcome import outcome_of
 from endoscope.recording.postponed import Notes
+from endoscope.recording.shortcuts import Shortcuts, Way
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ _SLOW: dict[Any, FunctionFacts] = {}
 class StepRecorder(Recorder):
     """Hears one training step: forward passes of the watched models, losses, `backward`."""
 
-    shortcut: tuple[Callable[..., Any], ...] | None = None  # for modules that are known: see `observers.listen_for`
+    ways: Mapping[int, Way] = {}  # by which modules are called that are known: see `observers.listen_for`
 
     def __init__(
         self,
@@ -72,11 +73,13 @@ class StepRecorder(Recorder):
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
+        own_hooks: dict[int, list[list[Any]]],
         postpones: bool = False,
     ) -> None:
         holder = Holder(gradients, functions)
         self.notes = Notes(self)
         self.known_calls = known_calls  # by the id of the module
+        self.shortcuts = Shortcuts(self, own_hooks)
         self.ahead = ahead
         self.postpones = postpones and holder.idle and passes_are_heard()
         super().__init__(full=False, keeper=holder)
@@ -89,6 +92,7 @@ class StepRecorder(Recorder):
         self.deaf = False
         self.resting = False  # a forward pass is running that is none of the step
         self.ignores_evaluation = False
+        self.models_called = 0  # without the hooks that count their calls
         self._losses: dict[int, tuple[Any, str]] = {}  # id of a tensor that is a loss -> the tensor, its name
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
@@ -106,13 +110,14 @@ class StepRecorder(Recorder):
         if self.postpones:
             hear = self.notes.make_ear(hear)
             self.call_module = self.notes.call  # type: ignore[method-assign]
-            self.shortcut = self.notes.make_shortcut()
+            self.ways = self.shortcuts.ways
         self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
 
     def begin_again(self) -> None:
         """For another step, if there were only notes of the one before."""
         self._losses.clear()
         self.inside_target = self.ignores_evaluation = self.resting = False
+        self.models_called = 0
 
     def catch_up(self) -> None:
         if self.random_state is None and self.postpones:

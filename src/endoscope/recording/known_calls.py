@@ -40,7 +40,7 @@ SETTINGS: dict[type, tuple[str, ...]] = {
     nn.Tanh: (),
     nn.Sigmoid: (),
 }
-_GLOBAL_HOOKS = (
+GLOBAL_HOOKS = (
     of_torch._global_forward_pre_hooks,
     of_torch._global_forward_hooks,
     of_torch._global_backward_pre_hooks,
@@ -90,7 +90,7 @@ def all_hold(known: Iterable[Known], slots: Mapping[int, int] | None, written: M
     `slots` tells which slot a tensor has now, if it can be another one; `written` has tensors that were written through
     others.
     """
-    if _stack_depth() != 1 or any(_GLOBAL_HOOKS):  # the one mode is our own
+    if _stack_depth() != 1 or any(GLOBAL_HOOKS):  # the one mode is our own
         return False
     for one in known:
         module = one.module

@@ -14,35 +14,36 @@ Hooks for gradients are put on when a backward pass begins, straight from the no
 from __future__ import annotations
 
 import sys
-import threading
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from endoscope.capture.active import ACTIVE, BLOCKS
 from endoscope.capture.leaves import ATOMS
 from endoscope.capture.regions import version_of
 from endoscope.capture.source import INNER_FILES
-from endoscope.recording.chains import IN_SEQUENCE, Chain, chain_of
-from endoscope.recording.known_calls import all_hold, own_code
+from endoscope.recording.chains import IN_SEQUENCE
+from endoscope.recording.known_calls import own_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from endoscope.recording.bare_calls import Call
     from endoscope.recording.cells import Rectified
+    from endoscope.recording.chains import Chain
     from endoscope.recording.hearing import StepRecorder
     from endoscope.recording.known_calls import Known
 
 MOST = 64  # notes: they hold tensors that training may have let go of
-CALLED, KNOWN, BEGUN, ENDED, HELD = range(5)  # what a note is about
+CALLED, KNOWN, CHAIN, BEGUN, ENDED, HELD = range(6)  # what a note is about
 _CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
 _RELU = torch.nn.ReLU.forward
 _in_backward = torch._C._current_graph_task_id
-_jit_trace = torch._C._get_tracing_state
 _unheard = torch._C.DisableTorchFunction
 _grad_on = torch.is_grad_enabled
+_VERSION = attrgetter("_version")
 _LASTING = ATOMS | {Tensor, Parameter}  # arguments that nobody can change after a call
 
 
@@ -50,14 +51,11 @@ class Notes:
     """The notes of one step, in order."""
 
     def __init__(self, recorder: StepRecorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self.taken: list[tuple[Any, ...]] = []
         self.were_read = False
         self._steps = 0  # that are over
         self._container: tuple[Any, Any] = (None, None)  # the frame of a container that runs; the user's line around it
-        self._chains: dict[
-            int, Chain | None
-        ] = {}  # by the id of the container; None if it is not made of known modules
 
     def clear(self) -> None:
         self.taken.clear()
@@ -71,7 +69,7 @@ class Notes:
 
     def make_ear(self, hear: Callable[..., Any]) -> Callable[..., Any]:
         """What is called for every function of torch; `hear` understands all of them, at once."""
-        recorder, taken = self._recorder, self.taken
+        recorder, taken = self.recorder, self.taken
         simple, passing, slow = recorder.simple, recorder.passing, recorder.slow
         getframe, inner, lasting, backward = sys._getframe, INNER_FILES, _LASTING, Tensor.backward
 
@@ -106,85 +104,36 @@ class Notes:
 
         return note
 
-    def make_shortcut(self) -> tuple[Callable[..., Any], ...]:
-        """What knows of a module by its id, and what is called then: see `exchange.Shortcut`.
-
-        What fails here is ours: the module is called all the same.
-        """
-        recorder, taken, known_calls = self._recorder, self.taken, self._recorder.known_calls
-        waiting, done = recorder.ahead.waiting, recorder.ahead.done
-        ids, written, alone = recorder.ids, recorder.aliasing.readers, [self._recorder]
-        getframe, get_ident = sys._getframe, threading.get_ident
-
-        def call_known(known: Known, observer: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-            position = None
-            try:
-                if (
-                    not kwargs
-                    and len(args) == 1
-                    and (given := args[0]).__class__ is Tensor
-                    and recorder.postpones
-                    and recorder.inside_target
-                    and ACTIVE.get(get_ident()) == alone
-                    and not BLOCKS
-                    and _in_backward() == -1
-                    and _jit_trace() is None
-                    and id(given) not in written
-                    and _grad_on()  # or what it returns may be made to have a gradient later, which is not its own
-                    # Slots of parameters change when somebody writes into them, and then notes are read.
-                    and all_hold((known,), ids if self.were_read else None, written)
-                ):
-                    # Behind this, a function of `exchange.py` and, mostly, that of `nn.Module.__call__`.
-                    frame, position = self._container
-                    caller: Any = getframe(2)
-                    if caller.f_code is _CALL:
-                        caller = caller.f_back
-                    if caller is not frame:
-                        position = self._position(caller)
-            except Exception as error:
-                recorder.give_up("a module call", error)
-                position = None
-            if position is None:
-                return observer(module, args, kwargs)
-            with _unheard():
-                copies = waiting.pop(id(module), None)
-                if copies is not None and copies.make_if_fit():
-                    done.append(id(module))
-                out = known.forward(module, given)  # without hooks torch would do nothing else
-                try:
-                    taken.append((KNOWN, known, given, out, out._version, position))
-                except RuntimeError:  # inference tensors do not count
-                    taken.append((KNOWN, known, given, out, -1, position))
-            return out
-
-        return known_calls.get, call_known
+    def known(self, known: Known, given: Tensor, out: Tensor, position: Any) -> None:
+        """A module that is known was called and has returned."""
+        self.taken.append((KNOWN, known, given, out, version_of(out), position))
 
     def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        """A module about which nothing is known."""
-        recorder, inside = self._recorder, self._recorder.inside_target
+        """A module about which nothing is known; `original` is None if it is a model that is nothing but its `forward`."""
+        recorder, inside = self.recorder, self.recorder.inside_target
         if not (inside and recorder.postpones and not recorder.resting) and not recorder.may_note(module):
             return recorder.__class__.call_module(recorder, original, module, args, kwargs)
-        root, steps, position = not inside and id(module) in recorder.roots, self._steps, None
+        root, steps, chain = not inside and id(module) in recorder.roots, self._steps, None
         try:
             if kwargs or not _LASTING.issuperset(map(type, args)):
                 recorder.begin_module(module, args, kwargs)
             else:
-                # Behind this, one function of `observers.py` and one of `exchange.py`, and mostly `nn.Module.__call__`.
-                caller: Any = sys._getframe(3)
-                if caller.f_code is _CALL:
-                    caller = caller.f_back
-                versions: list[int] = []
-                if root:
-                    with _unheard():
-                        versions = [version_of(value) for value in args if value.__class__ is Tensor]
-                position = self._position(caller)
+                # Behind this, one function of ours and one of `exchange.py`, and mostly `nn.Module.__call__`.
+                position = self.position(sys._getframe(3))
+                versions = [*map(version_of, [v for v in args if v.__class__ is Tensor])] if root else []
                 self.taken.append((BEGUN, module, args, position, root, versions, _grad_on()))
                 recorder.inside_target = inside or root
+                if original is None:
+                    chain = self._chain(module, args)
         except Exception as error:
             recorder.give_up("a module call", error)
         try:
-            chain = self._chain(module, args) if inside and position is not None else None
-            out = original(module, *args, **kwargs) if chain is None else self._run(chain, args[0], position)
+            if original is not None:
+                out = original(module, *args, **kwargs)
+            elif chain is None:
+                out = module.forward(*args)
+            else:
+                out = self.run(chain, chain.calls.now(), args[0], position, called=False)
         except BaseException:
             if self._steps == steps:
                 recorder.end_current(root)
@@ -200,47 +149,57 @@ class Notes:
             recorder.give_up("the result of a module", error)
         return out
 
-    def _chain(self, module: torch.nn.Module, args: Any) -> Chain | None:
-        """What the call of a container consists of, if that is known."""
-        if module.__class__ is not torch.nn.Sequential:
+    def _chain(self, model: torch.nn.Module, args: Any) -> Chain | None:
+        """What a model consists of that is a container of known modules."""
+        recorder = self.recorder
+        chain, written = recorder.shortcuts.chains.get(id(model)), recorder.aliasing.readers
+        if chain is None or len(args) != 1 or args[0].__class__ is not Tensor or id(args[0]) in written:
             return None
-        chain, recorder = self._chains.get(id(module)), self._recorder
-        try:
-            if chain is None:  # it may be known the next time
-                self._chains[id(module)] = chain_of(module, recorder.known_calls)
-                return None
-            ids, written = recorder.ids if self.were_read else None, recorder.aliasing.readers
-            holds = (
-                len(args) == 1
-                and args[0].__class__ is Tensor
-                and recorder.postpones
-                and id(args[0]) not in written
-                and _jit_trace() is None
-                and _grad_on()
-                and chain.still_holds(module, ids, written)
-            )
-        except Exception as error:
-            recorder.give_up("a module call", error)
-            return None
+        holds = _grad_on() and chain.is_its_forward(recorder.ids if self.were_read else None, written)
         return chain if holds else None
 
-    def _run(self, chain: Chain, given: Tensor, position: Any) -> Tensor:
-        """The modules of a container, one after the other."""
-        taken, waiting, done = self.taken, self._recorder.ahead.waiting, self._recorder.ahead.done
+    def run(self, chain: Chain, calls: list[Call], given: Tensor, position: Any, called: bool = True) -> Tensor:
+        """The modules of a container, one after the other; `called` if the call of the container is not noted yet."""
+        results: list[Tensor] = []
+        ahead, first, makes = self.recorder.ahead, given, chain.no_copies
         with _unheard():
-            for known in chain.links:
-                module = known.module
-                copies = waiting.pop(id(module), None)
-                if copies is not None and copies.make_if_fit():
-                    done.append(id(module))
-                out = known.forward(module, given)
-                taken.append((KNOWN, known, given, out, out._version, position))
-                given = out
+            copies = ahead.waiting.pop(id(chain.container), None)
+            if copies is not None and copies.fit():
+                ahead.done.append(id(chain.container))
+                makes = copies.makes
+            try:
+                for (function, parameters), make in zip(calls, makes, strict=True):
+                    if make is not None:
+                        make()
+                    given = function(given, *parameters)
+                    results.append(given)
+            except BaseException as error:
+                self._broke_off(chain, first, results, position, called)
+                if isinstance(error, Exception):
+                    error.with_traceback(None)
+                    failed = chain.links[len(results)]
+                    failed.forward(failed.module, given)  # raises it once more, with all functions of torch around it
+                raise
+            try:
+                versions = [*map(_VERSION, results)]
+            except RuntimeError:  # inference tensors do not count
+                versions = [*map(version_of, results)]
+            self.taken.append((CHAIN, chain, first, results, versions, position, called))
         return given
+
+    def _broke_off(self, chain: Chain, given: Tensor, results: list[Tensor], position: Any, called: bool) -> None:
+        """What there is to note of a chain of which one module has raised an error."""
+        if called:
+            self.taken.append((BEGUN, chain.container, (given,), position, False, [], True))
+        for link, out in zip(chain.links, results, strict=False):
+            self.known(link, given, out, position)
+            given = out
+        if called:
+            self.recorder.end_current(False)
 
     def end(self, out: Tensor, root: bool) -> None:
         """A module that was called has returned one tensor."""
-        recorder = self._recorder
+        recorder = self.recorder
         self._container = (None, None)
         with _unheard():
             try:
@@ -259,8 +218,12 @@ class Notes:
         """A tensor is to be held under a name; no function is heard meanwhile."""
         self.taken.append((HELD, name, kind, tensor, version_of(tensor)))
 
-    def _position(self, caller: Any) -> tuple[Any, int]:
+    def position(self, caller: Any) -> tuple[Any, int]:
         """The user's line that calls a module: a container calls all of its modules for the same line."""
+        if caller.f_code is _CALL:
+            caller = caller.f_back
+        if caller is self._container[0]:
+            return self._container[1]
         frame = caller
         while frame is not None and INNER_FILES[frame.f_code.co_filename]:  # `position_outside`, in the same function
             frame = frame.f_back
@@ -273,7 +236,7 @@ class Notes:
 
     def before_pass(self) -> None:
         """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
-        recorder, made = self._recorder, set[int]()
+        recorder, made = self.recorder, set[int]()
         held: list[Tensor] = []
         rectified: list[Rectified] = []
         line = None  # of the known module that was called last
@@ -289,6 +252,13 @@ class Notes:
                     line = note[5]
                 held.append(note[3])
                 made.add(id(note[3]))
+            elif kind == CHAIN:
+                _, chain, first, results, versions, _, _ = note
+                given = (first,)
+                made.update(map(id, results))
+                held += map(results.__getitem__, chain.held)
+                rectified += [(results[i - 1], results[i], versions[i]) for i in chain.rectified]
+                line = None
             elif kind == CALLED:
                 given = note[2] if not note[3] else (*note[2], *note[3].values())
                 made.add(id(note[4]))
@@ -326,7 +296,7 @@ class Notes:
 
     def read(self) -> None:
         """Tell the recorder; no function is heard meanwhile."""
-        recorder, notes = self._recorder, self.taken.copy()
+        recorder, notes = self.recorder, self.taken.copy()
         self.clear()
         self.were_read = True
         # Where it was when the first note was taken: outside of all models if the first that is said is that it enters.
@@ -341,6 +311,8 @@ class Notes:
                 recorder.noted_versions(args, versions, held)
             elif kind == KNOWN:
                 recorder.known_was_called(*facts)
+            elif kind == CHAIN:
+                self._read_chain(*facts)
             elif kind == BEGUN:
                 module, args, position, _, versions, with_grad = facts
                 with torch.set_grad_enabled(with_grad):
@@ -352,3 +324,15 @@ class Notes:
             else:
                 name, what, tensor, version = facts
                 recorder.holder.hold(name, "", what, tensor, version=version)
+
+    def _read_chain(
+        self, chain: Chain, given: Tensor, results: list[Tensor], versions: list[int], position: Any, called: bool
+    ) -> None:
+        recorder = self.recorder
+        if called:
+            recorder.module_began(chain.container, (given,), position, [])
+        for link, out, version in zip(chain.links, results, versions, strict=True):
+            recorder.known_was_called(link, given, out, version, position)
+            given = out
+        if called:
+            recorder.end_current(False, given, versions[-1])

@@ -96,6 +96,7 @@ class Watch:
         self._optimizers = [weakref.ref(o) for o in optimizers]
         self._others: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
+        self.hooks: list[list[Any]] = [[], []]  # on what the user calls: before and after its forward pass
 
     @property
     def prefix(self) -> str:
@@ -124,6 +125,7 @@ class Watch:
     def hook(self, before: Callable[..., Any], after: Callable[..., Any]) -> None:
         kept_out: list[Any] = []
         first, last = OwnHook(before, kept_out), OwnHook(after, kept_out)
+        self.hooks = [[first], [last]]
         self._handles.append(self.outer.register_forward_pre_hook(first, with_kwargs=True))
         self._handles.append(self.outer.register_forward_hook(last, with_kwargs=True, always_call=True))
 
@@ -195,3 +197,9 @@ def _free_name(name: str | None, model: Any, taken: list[str]) -> str:
 
 def names(watches: Iterable[Watch]) -> list[tuple[str, torch.nn.Module]]:
     return [(watch.name, watch.module) for watch in watches]
+
+
+def own_hooks(watches: Iterable[Watch]) -> dict[int, list[list[Any]]]:
+    """All hooks that models have if nobody else has put any on them, by their ids: before and after a forward pass,
+    before and after a backward pass."""
+    return {id(w.module): [*(w.hooks if w.outer is w.module else ([], [])), [], []] for w in watches}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 
 import torch
@@ -34,10 +35,13 @@ class Copies:
                 self._table.extend(place)
             else:
                 self._others.append((number, source, target))
-        self._targets = list(targets)  # or their memory could be gone
+        self.targets = list(targets)  # or their memory could be gone
         self._shorter: tuple[tuple[int, ...], array[int]] = ((), self._table)  # the table without some
         self._where = None if self._others else _where(self.sources)
-        self._whole = self._table.buffer_info()[0], len(self._table) // _FIELDS
+        #: What `make` does if they are quick and fit.
+        self.make_now: Callable[[], object] = _nothing
+        if self._where is not None and self._kernels:
+            self.make_now = partial(self._kernels.copy_all, self._table.buffer_info()[0], len(self._table) // _FIELDS)
 
     @property
     def are_quick(self) -> bool:
@@ -46,20 +50,18 @@ class Copies:
 
     def fit(self) -> bool:
         """Whether the tensors, known to have the same types, are where they were."""
-        try:
-            return self._where is not None and _where(self.sources) == self._where
+        sources = self.sources
+        try:  # what `_where` does: it is asked when no code is in the cache
+            now = [*map(address_of, sources), *map(_SIZE, sources), *map(_is_contiguous, sources)]
+            return self._where is not None and now == self._where
         except (RuntimeError, NotImplementedError):  # there are tensors that lie nowhere, and this may be one by now
             return False
 
     def make_if_fit(self) -> bool:
-        """What `make` does if `are_quick` and `fit`, in one function: it is called when no code is in the cache."""
-        sources = self.sources
-        try:
-            if [*map(address_of, sources), *map(_SIZE, sources), *map(_is_contiguous, sources)] != self._where:
-                return False
-        except (RuntimeError, NotImplementedError):
+        """What `make` does, if they are quick and fit."""
+        if not self.fit():
             return False
-        self._kernels.copy_all(*self._whole)  # type: ignore[union-attr]
+        self.make_now()
         return True
 
     def make(self, done: tuple[int, ...] = ()) -> list[int]:
@@ -100,6 +102,10 @@ def _place(source: Tensor, target: Tensor) -> tuple[int, int, int] | None:
         return None
     start, end = locate(source), address_of(target)
     return (start, end, size // _NUMBER) if start and end % _LINE == 0 else None
+
+
+def _nothing() -> None:
+    pass
 
 
 def _where(tensors: list[Tensor]) -> list[int]:

@@ -45,7 +45,11 @@ PLACES = """
     endoscope.recording.losses:LossGradients.begin_pass
     endoscope.recording.hearing:StepRecorder.known_was_called
     endoscope.recording.hearing:StepRecorder.module_began
-    endoscope.recording.postponed:Notes._position
+    endoscope.recording.postponed:Notes.position
+    endoscope.recording.chains:Chain.still_holds
+    endoscope.recording.bare_calls:BareCalls.now
+    endoscope.recording.shortcuts:Shortcuts._is_usual
+    endoscope.recording.shortcuts:Shortcuts.look
     endoscope.recording.postponed:Notes.before_pass
     endoscope.recording.postponed:Notes.hold
     endoscope.recording.postponed:Notes.held

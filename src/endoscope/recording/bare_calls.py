@@ -1,0 +1,82 @@
+"""Operations of known modules, called without the functions of Python around them.
+
+    linear(x)   nn.Linear.forward ─► nn.Module.__getattr__, twice ─► F.linear(x, weight, bias)
+    bare        F.linear(x, weight, bias)
+
+The same function gets the same arguments, so nothing can tell the difference but who looks at Python itself: a debugger,
+a profiler, a measure of coverage. While one of them does, and where anybody has exchanged a name on that way, `forward`
+is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from operator import getitem, is_
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.modules import activation, linear
+
+from endoscope.recording.known_calls import Known, own_code
+
+#: A function, and what it is called with behind the input.
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+_Name = tuple[Mapping[str, Any], str, Any]  # where it stands, and for what
+
+_trace, _profile = sys.gettrace, sys.getprofile
+_monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+
+
+def _way(forward: Any, module: Any, *names: tuple[Any, str]) -> list[_Name] | None:
+    """The names that `forward` goes through, as torch has them; None if it is somebody else's by now."""
+    if own_code(forward, module) is None:
+        return None
+    return [(vars(owner), name, vars(owner)[name]) for owner, name in names]
+
+
+#: Class -> the names that its `forward` goes through. The last one is the operation, which gets input and parameters.
+_WAYS: dict[type, list[_Name] | None] = {
+    nn.Linear: _way(nn.Linear.forward, linear, (functional, "linear")),
+    nn.ReLU: _way(nn.ReLU.forward, activation, (functional, "relu"), (torch, "relu")),
+    nn.Tanh: _way(nn.Tanh.forward, activation, (torch, "tanh")),
+    nn.Sigmoid: _way(nn.Sigmoid.forward, activation, (torch, "sigmoid")),
+}
+
+
+class BareCalls(NamedTuple):
+    """How several modules are called: all in the same manner."""
+
+    forwards: list[Call]
+    bare: list[Call]
+    tables: list[Mapping[str, Any]]
+    names: list[str]
+    found: list[Any]
+
+    def now(self) -> list[Call]:
+        if _trace() is not None or _profile() is not None or (_monitoring is not None and _is_monitored()):
+            return self.forwards
+        return self.bare if all(map(is_, map(getitem, self.tables, self.names), self.found)) else self.forwards
+
+
+def bare_calls(known: Iterable[Known]) -> BareCalls:
+    forwards: list[Call] = []
+    bare: list[Call] = []
+    names: dict[tuple[int, str], _Name] = {}
+    for one in known:
+        way, call = _WAYS.get(one.module.__class__), (partial(one.forward, one.module), ())
+        forwards.append(call)
+        if way is None or one.func is not way[-1][2] or one.kwargs or len(one.args) != 1 + len(one.parameters):
+            bare.append(call)
+        else:
+            bare.append((one.func, tuple([parameter for _, parameter, _, _ in one.parameters])))
+            names |= {(id(table), name): (table, name, found) for table, name, found in way}
+    tables, keys, found = zip(*names.values(), strict=True) if names else ((), (), ())
+    return BareCalls(forwards, bare, list(tables), list(keys), list(found))
+
+
+def _is_monitored() -> bool:
+    return any(map(_monitoring.get_tool, range(6)))
