@@ -277,16 +277,32 @@ def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
 def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
         # Not those of other threads: what they have heard may change at any moment.
-        told = [r.passes for r in ACTIVE.get(threading.get_ident(), ()) if r.passes is not None]
-        for passes in told:
-            passes.engine_starts()
+        recorders = ACTIVE.get(threading.get_ident()) or ()
+        told = recorders[0].passes if len(recorders) == 1 else _AllPasses([r.passes for r in recorders])
+        if told is None:
+            return original(*args, **kwargs)
+        told.engine_starts()
         try:
             return original(*args, **kwargs)
         finally:
-            for passes in told:
-                passes.engine_stopped()
+            told.engine_stopped()
 
     return _engine_run_backward
+
+
+class _AllPasses:
+    """Tells several recorders, if there are several."""
+
+    def __init__(self, passes: list[Any]) -> None:
+        self._passes = [one for one in passes if one is not None]
+
+    def engine_starts(self) -> None:
+        for one in self._passes:
+            one.engine_starts()
+
+    def engine_stopped(self) -> None:
+        for one in self._passes:
+            one.engine_stopped()
 
 
 # ---- optimizers ---------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ _traces = 0
 def activate(recorder: Recorder) -> None:
     global _traces
     with active.lock:
-        if not _exchanges.are_on:
+        if not _exchanges.are_on and not _exchanges.put():
             _install()
         run_compiled_code_eagerly()
         _traces += 1
@@ -51,7 +51,8 @@ def deactivate(recorder: Recorder) -> None:
             _take_out(recorder)
         listen_for(None)
         if not _traces:
-            _put_back()
+            run_compiled_code_again()
+            _exchanges.take_off()
 
 
 def _take_out(recorder: Recorder) -> None:
@@ -109,7 +110,7 @@ def hold(block: Any) -> None:
     """Calls of `block.model` in this thread go through `block.run` until it is released."""
     global _traces
     with active.lock:
-        if not _exchanges.are_on:
+        if not _exchanges.are_on and not _exchanges.put():
             _install()
         run_compiled_code_eagerly()
         _traces += 1
@@ -127,17 +128,13 @@ def release(block: Any, outer: Any, thread: int | None = None) -> None:
             BLOCKS[key] = outer
         _traces -= 1
         if not _traces:
-            _put_back()
+            run_compiled_code_again()
+            _exchanges.take_off()
 
 
 def block_around(model: torch.nn.Module) -> Any:
     """The innermost `editing` block of this thread for a model; None without one."""
     return BLOCKS.get((threading.get_ident(), id(model)))
-
-
-def _put_back() -> None:
-    run_compiled_code_again()
-    _exchanges.take_off()
 
 
 def _after_fork() -> None:
@@ -159,7 +156,7 @@ os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def _install() -> None:
+    """For the first time, or because somebody else has exchanged something since."""
     global _exchanges
-    if not _exchanges.put():
-        _exchanges = all_exchanges()
-        _exchanges.put()
+    _exchanges = all_exchanges()
+    _exchanges.put()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +92,17 @@ def version_of(tensor: torch.Tensor) -> int:
         return int(tensor._version)
     except RuntimeError:
         return -1
+
+
+VERSION = attrgetter("_version")
+
+
+def versions_of(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """The same for several, without a turn in Python for each."""
+    try:
+        return list(map(VERSION, tensors))
+    except RuntimeError:
+        return list(map(version_of, tensors))
 
 
 _UNINITIALISED = (torch.nn.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)

@@ -8,14 +8,13 @@ Capture.items ─► the list of recorded tensors ─► measuring.py
 from __future__ import annotations
 
 import threading
-from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.records import slots_of
-from endoscope.capture.regions import storage_key, version_of
+from endoscope.capture.regions import storage_key, version_of, versions_of
 from endoscope.recording.batches import Batches
 from endoscope.recording.courses import Courses
 from endoscope.recording.hearing import StepRecorder
@@ -34,7 +33,6 @@ from endoscope.schema.ops import Kind
 from endoscope.schema.recording import GapRecord
 
 _BUFFER = -(2**31)  # buffers are read from the model itself
-_VERSION = attrgetter("_version")
 SECS_PER_OPERATION = 8e-6
 SECS_PER_CALL = 20e-6
 SECS_PER_NOTE = 4e-6
@@ -63,13 +61,7 @@ class Parameters:
         self.before = {}
         self.ahead.end_step()
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
-        self._versions = self._versions_now()
-
-    def _versions_now(self) -> list[int]:
-        try:
-            return list(map(_VERSION, self.tensors))
-        except RuntimeError:  # one that does not count
-            return list(map(version_of, self.tensors))
+        self._versions = versions_of(self.tensors)
 
     def copy_those(self, parameters: list[Any]) -> None:
         fresh, positions = parameters, self._rooms.positions
@@ -82,7 +74,7 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        gone = self._rooms.copy(self._versions_now() == self._versions)
+        gone = self._rooms.copy(versions_of(self.tensors) == self._versions)
         targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
@@ -216,8 +208,7 @@ class Capture:
     def renew(self, selection: Selection) -> bool:
         """Whether a blank one can be used for a step that begins now."""
         inventory = self._inventory
-        inventory.refresh()
-        if selection is not self.selection or inventory.calls is not self._names:
+        if not inventory.is_the_same() or selection is not self.selection or inventory.calls is not self._names:
             return False
         self.gradients.renew()
         self.parameters.renew()
@@ -252,18 +243,20 @@ class Capture:
 
     def before_update(self, optimizer: Any) -> None:
         """Copy the parameters, and what is held of their memory: an optimizer writes unheard."""
-        moved = [p for group in optimizer.param_groups for p in group["params"]]
+        groups, heard = optimizer.param_groups, self.heard
+        moved = groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]]
         if not self.gradients.alone:  # who was not heard may have written: nothing that was copied ahead counts
             self.parameters.ahead.end_step()
+        if not self.gradients.were_announced and heard.notes.models_returned():
+            self.gradients.look_for_missed()
         self.parameters.copy_those(moved)
-        heard, ids = self.heard, set(map(id, moved))
         with torch._C.DisableTorchFunction():
+            ids = set(map(id, moved))
             for tensor in heard.notes.held():
-                if tensor.is_leaf or tensor._base is not None:
-                    if self._lies_in(tensor, ids):
-                        heard.catch_up()
-                        break
-            for slot in heard.kept.keys() - heard.holder.fresh:
+                if (tensor.is_leaf or tensor._base is not None) and self._lies_in(tensor, ids):
+                    heard.catch_up()
+                    break
+            for slot in heard.kept.keys() - heard.holder.fresh if heard.kept else ():
                 tensor = heard.kept[slot]
                 if self._lies_in(tensor, ids):
                     with torch.no_grad():
@@ -356,7 +349,10 @@ class Capture:
 
     def not_held(self) -> list[GapRecord]:
         reason = "it exists only inside of torch.func: vmap, grad and the like"
-        return [GapRecord(self._computed_name(held)[0], "value", reason) for held in self.recorder.holder.refused]
+        gaps = [GapRecord(self._computed_name(held)[0], "value", reason) for held in self.recorder.holder.refused]
+        if self.gradients.missed:
+            gaps.append(GapRecord("", "gradient", "a backward pass began below Python, and nobody was told of it"))
+        return gaps
 
     def _computed_name(self, held: Held) -> tuple[str, str, str]:
         if held.call < 0:

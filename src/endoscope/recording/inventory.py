@@ -58,7 +58,7 @@ class Inventory:
         self._seen = []
 
     def refresh(self) -> None:
-        if not self._seen or not self._is_the_same():
+        if not self.is_the_same():
             self._modules = _all_modules(self._watches)
             self._look_at(_tables_of(self._modules))
             self._names, self._seen, self._types = _contents(self._full)
@@ -68,8 +68,10 @@ class Inventory:
         self._tables, self._lengths = tables, list(map(len, tables))
         self._full, self._empty = [t for t in tables if len(t)], [t for t in tables if not len(t)]
 
-    def _is_the_same(self) -> bool:
+    def is_the_same(self) -> bool:
         """Whether all modules still have the same things under the same names; without a turn in Python for each."""
+        if not self._seen:
+            return False
         tables, lengths = _tables_of(self._modules), self._lengths
         if not all(map(is_, tables, self._tables)):  # those of scripted modules are made when they are asked for
             self._look_at(tables)

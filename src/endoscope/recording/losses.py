@@ -88,6 +88,8 @@ class LossGradients:
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
+        self.were_announced = False  # passes of this step
+        self.missed = False  # gradients have come in a pass of which nobody was told
         self._stopped = False
         self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -133,6 +135,7 @@ class LossGradients:
     def engine_starts(self) -> None:
         """A backward pass begins, perhaps inside of another one."""
         self._depth += 1
+        self.were_announced = True
         if self._unseen or self._arrivals:
             self._look_at_unseen()
         self._prepare()
@@ -255,8 +258,18 @@ class LossGradients:
         return self._cells.gather(tensors, rectified, self._hooks.places)
 
     def tell_of_pass(self, tensor: Tensor) -> None:
-        """The gradient of this one tells of passes that nobody announces."""
-        self._hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
+        """The gradient of this one tells of passes that nobody announces.
+
+        Not where earlier passes were announced: then they all are, or `look_for_missed` finds out.
+        """
+        if not self._unhooked.versions:
+            self._hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
+
+    def look_for_missed(self) -> None:
+        """No pass was announced in a step that has results of models. If there are gradients, passes must be felt."""
+        if not self._may_have_come and self._unhooked.have_gradients():
+            self.missed = True
+            self._unhooked.versions.clear()
 
     def _felt(self, reference: Any, gradient: Tensor) -> None:
         if not self._depth:
@@ -465,7 +478,7 @@ class LossGradients:
         """After `let_go`: as if nothing had ever been watched but the parameters."""
         self._stopped = self._broken = self.hold_all = self._handed_over = False
         self.alone = True
-        self.looks_back = self._may_have_come = False
+        self.looks_back = self._may_have_come = self.were_announced = self.missed = False
         self.current = self._running = self._pass_name = self._meter = None
         self._depth, self._unseen = 0, []
         self.losses.clear()

@@ -14,7 +14,6 @@ Hooks for gradients are put on when a backward pass begins, straight from the no
 from __future__ import annotations
 
 import sys
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,7 +21,8 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from endoscope.capture.leaves import ATOMS
-from endoscope.capture.regions import version_of
+from endoscope.capture.regions import VERSION as _VERSION
+from endoscope.capture.regions import version_of, versions_of
 from endoscope.capture.source import INNER_FILES
 from endoscope.recording.chains import IN_SEQUENCE
 from endoscope.recording.known_calls import own_code
@@ -43,7 +43,6 @@ _RELU = torch.nn.ReLU.forward
 _in_backward = torch._C._current_graph_task_id
 _unheard = torch._C.DisableTorchFunction
 _grad_on = torch.is_grad_enabled
-_VERSION = attrgetter("_version")
 _LASTING = ATOMS | {Tensor, Parameter}  # arguments that nobody can change after a call
 
 
@@ -82,8 +81,11 @@ class Notes:
                 if func is not backward or func not in slow:
                     recorder.catch_up()
                 return hear(mode, func, types, args, kwargs)
+            tensors = []
             for value in args:
-                if value.__class__ not in lasting:
+                if value.__class__ is Tensor:
+                    tensors.append(value)
+                elif value.__class__ not in lasting:
                     recorder.catch_up()
                     return hear(mode, func, types, args, kwargs)
             if kwargs and ("out" in kwargs or not lasting.issuperset(map(type, kwargs.values()))):
@@ -93,9 +95,9 @@ class Notes:
             while inner[frame.f_code.co_filename] and frame.f_back is not None:
                 frame = frame.f_back
             try:
-                versions = [value._version for value in args if value.__class__ is Tensor]
+                versions = [*map(_VERSION, tensors)]
             except RuntimeError:  # inference tensors do not count
-                versions = [version_of(value) for value in args if value.__class__ is Tensor]
+                versions = versions_of(tensors)
             out = func(*args, **kwargs) if kwargs else func(*args)
             taken.append((CALLED, func, args, kwargs, out, frame.f_code, frame.f_lasti, versions))
             if out.__class__ is not Tensor or len(taken) > MOST:
@@ -120,7 +122,10 @@ class Notes:
             else:
                 # Behind this, one function of ours and one of `exchange.py`, and mostly `nn.Module.__call__`.
                 position = self.position(sys._getframe(3))
-                versions = [*map(version_of, [v for v in args if v.__class__ is Tensor])] if root else []
+                versions: list[int] = []
+                if root:
+                    with _unheard():
+                        versions = versions_of([value for value in args if value.__class__ is Tensor])
                 self.taken.append((BEGUN, module, args, position, root, versions, _grad_on()))
                 recorder.inside_target = inside or root
                 if original is None:
@@ -162,29 +167,26 @@ class Notes:
         """The modules of a container, one after the other; `called` if the call of the container is not noted yet."""
         results: list[Tensor] = []
         ahead, first, makes = self.recorder.ahead, given, chain.no_copies
-        with _unheard():
-            copies = ahead.waiting.pop(id(chain.container), None)
-            if copies is not None and copies.fit():
-                ahead.done.append(id(chain.container))
-                makes = copies.makes
-            try:
+        try:
+            with _unheard():
+                copies = ahead.waiting.pop(id(chain.container), None)
+                if copies is not None and copies.fit():
+                    ahead.done.append(id(chain.container))
+                    makes = copies.makes
                 for (function, parameters), make in zip(calls, makes, strict=True):
                     if make is not None:
                         make()
                     given = function(given, *parameters)
                     results.append(given)
-            except BaseException as error:
-                self._broke_off(chain, first, results, position, called)
-                if isinstance(error, Exception):
-                    error.with_traceback(None)
-                    failed = chain.links[len(results)]
-                    failed.forward(failed.module, given)  # raises it once more, with all functions of torch around it
-                raise
-            try:
-                versions = [*map(_VERSION, results)]
-            except RuntimeError:  # inference tensors do not count
-                versions = [*map(version_of, results)]
-            self.taken.append((CHAIN, chain, first, results, versions, position, called))
+                self.taken.append((CHAIN, chain, first, results, versions_of(results), position, called))
+                return given
+        except Exception:
+            self._broke_off(chain, first, results, position, called)
+        except BaseException:
+            self._broke_off(chain, first, results, position, called)
+            raise
+        for link in chain.links[len(results) :]:  # it is raised once more, with all functions of torch around it
+            given = link.module(given)
         return given
 
     def _broke_off(self, chain: Chain, given: Tensor, results: list[Tensor], position: Any, called: bool) -> None:
@@ -278,6 +280,9 @@ class Notes:
                         return
         if not recorder.holder.gradients.gather(held, rectified):
             recorder.catch_up()
+
+    def models_returned(self) -> bool:
+        return any(note[0] == ENDED and note[4] for note in self.taken)
 
     def held(self) -> list[Tensor]:
         """What the notes hold for good, but for what modules have computed into memory of their own."""
