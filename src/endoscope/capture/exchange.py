@@ -15,11 +15,16 @@ from operator import attrgetter, getitem, is_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import torch
+
+_stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
+_push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 _code_of = attrgetter("__code__")
 _CODE = repeat("__code__")
 _exhaust: Callable[..., Any] = partial(deque, maxlen=0)  # all of it, without a turn in Python for each
 NO_WAYS: Mapping[int, Any] = {}
 _OBSERVER: Any = "stands for the observer until it is put here"
+_TOOLS: Any = "stands for tools until they are put here"
 _SHORTCUT: Any = "stands for the shortcut until it is put here"
 
 
@@ -30,6 +35,15 @@ class Shortcut:
 
     def __init__(self) -> None:
         self.ways = NO_WAYS
+
+
+class Modes:
+    """Which modes on torch's stack are ours: recorders."""
+
+    __slots__ = ("ours",)
+
+    def __init__(self) -> None:
+        self.ours: tuple[type, ...] = ()
 
 
 class Exchanges:
@@ -80,16 +94,27 @@ class Exchanges:
             return False
         if shortcut is not None and function.__code__.co_freevars:
             return False
-        original = FunctionType(
-            function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
-        )
-        original.__kwdefaults__ = function.__kwdefaults__
         code = _PACKED if shortcut is not None else _HANDING_OVER[function.__code__.co_freevars]
+        constants = {_OBSERVER: make(_twin(function)), _SHORTCUT: shortcut}
         self.expect(owner, name)
+        self._add_function(function, _with_constants(code, constants))
+        return True
+
+    def add_unheard(self, owner: Any, name: str, modes: Modes) -> None:
+        """A method that computes nothing is called without the one mode of ours; modes of others hear it all the same.
+
+        Its code is exchanged for one that needs no other function of Python.
+        """
+        function = vars(owner).get(name)
+        if can_be_exchanged(function) and not function.__code__.co_freevars:
+            self.expect(owner, name)
+            tools = (_twin(function), modes, _stack_depth, _stack_at, _pop_mode, _push_mode)
+            self._add_function(function, _with_constants(_UNHEARD, {_TOOLS: tools}))
+
+    def _add_function(self, function: FunctionType, code: CodeType) -> None:
         self._functions.append(function)
         self._codes.append(function.__code__)
-        self._observing.append(_with_constants(code, {_OBSERVER: make(original), _SHORTCUT: shortcut}))
-        return True
+        self._observing.append(code)
 
     def expect(self, owner: Any, name: str) -> None:
         """The exchanges fit as long as this stays what it is now, also if it is not exchanged itself."""
@@ -151,6 +176,18 @@ def _hand_over_packed(self: Any, *args: Any, **kwargs: Any) -> Any:
     return observer(self, args, kwargs)
 
 
+def _hand_over_unheard(self: Any, *args: Any, **kwargs: Any) -> Any:
+    tools: Any = "stands for tools until they are put here"
+    original, modes, depth, top, pop, push = tools
+    if depth() != 1 or not isinstance(top(0), modes.ours):
+        return original(self, *args, **kwargs)
+    mode = pop()
+    try:
+        return original(self, *args, **kwargs)
+    finally:
+        push(mode)
+
+
 def _with_class(__class__: Any) -> FunctionType:
     def hand_over(*args: Any, **kwargs: Any) -> Any:
         __class__  # noqa: B018  exchanged code must have the same free variables: `super()` needs this one
@@ -163,6 +200,15 @@ def _with_class(__class__: Any) -> FunctionType:
 #: Free variables of the original -> code with the same ones.
 _HANDING_OVER = {(): _hand_over.__code__, ("__class__",): _with_class(None).__code__}
 _PACKED = _hand_over_packed.__code__
+_UNHEARD = _hand_over_unheard.__code__
+
+
+def _twin(function: FunctionType) -> FunctionType:
+    """A function of its own with the same code."""
+    code, name = function.__code__, function.__name__
+    twin = FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    return twin
 
 
 def _with_constants(code: CodeType, named: Mapping[Any, Any]) -> CodeType:

@@ -36,7 +36,7 @@ from torch.utils._device import DeviceContext
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, lone_recorder, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
-from endoscope.capture.exchange import NO_WAYS, Exchanges, Shortcut, can_be_exchanged
+from endoscope.capture.exchange import NO_WAYS, Exchanges, Modes, Shortcut, can_be_exchanged
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -45,15 +45,16 @@ _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_func
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 #: Modes that do not want to see composites whole: torch's own, and recorders.
 _HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
-_shortcut = Shortcut()  # how the recorder that was begun last is told of modules that it knows
+_modes = Modes()
+shortcut = Shortcut()  # how the recorder that was begun last is told of modules that it knows
 
 
-def listen_for(recorder: Recorder | None) -> None:
-    """The recorder that was begun last; None when one has ended."""
+def listen_for(recorder: Recorder) -> None:
+    """The recorder that was begun last."""
     global _HARMLESS_MODES
-    _shortcut.ways = getattr(recorder, "ways", NO_WAYS)
-    if recorder is not None:
-        _HARMLESS_MODES = (DeviceContext, getattr(recorder, "family", type(recorder)))
+    shortcut.ways = getattr(recorder, "ways", NO_WAYS)
+    _modes.ours = (getattr(recorder, "family", type(recorder)),)
+    _HARMLESS_MODES = (DeviceContext, *_modes.ours)
 
 
 def passes_are_heard() -> bool:
@@ -68,7 +69,7 @@ def passes_are_heard() -> bool:
 def all_exchanges() -> Exchanges:
     exchanges = Exchanges()
     _open_composites(exchanges)
-    if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, _shortcut):  # somebody else's by now
+    if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, shortcut):  # somebody else's by now
         exchanges.add(torch.nn.Module, "_call_impl", _observed_call_of_others)
     # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
     exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
@@ -88,7 +89,7 @@ def all_exchanges() -> Exchanges:
     exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
     exchanges.add_code(torch.optim.Optimizer, "zero_grad", _unheard_clearing)
     for name in ("__enter__", "__exit__"):
-        exchanges.add_code(torch.autograd.profiler.record_function, name, _unheard_method)
+        exchanges.add_unheard(torch.autograd.profiler.record_function, name, _modes)
     exchanges.add(threading.Thread, "start", _announced("a thread was started"))
     exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
     return exchanges
@@ -136,7 +137,9 @@ def _open_composites(exchanges: Exchanges) -> None:
         return any(map(_is_overridden, values)) or _foreign_mode()
 
     def for_some(*values: Any) -> bool:
-        return (not usual.issuperset(map(type, values)) and any(map(_is_overridden, values))) or _foreign_mode()
+        if not usual.issuperset(map(type, values)) and any(map(_is_overridden, values)):
+            return True
+        return not isinstance(_stack_at(0), _HARMLESS_MODES) if _stack_depth() == 1 else _foreign_mode()
 
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:
@@ -308,27 +311,16 @@ class _AllPasses:
 # ---- optimizers ---------------------------------------------------------------------------------
 
 
-def _unheard_method(original: Callable[..., Any]) -> Callable[..., Any]:
-    """What computes nothing; modes of others hear it all the same."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if _stack_depth() != 1 or not isinstance(_stack_at(0), _HARMLESS_MODES[1:]):
-            return original(*args, **kwargs)
+def _unheard_clearing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def zero_grad(self: Any, set_to_none: bool = True) -> Any:
+        # Zeros that are written are heard: somebody may hold what was there. So do modes of others hear it.
+        if not set_to_none or _stack_depth() != 1 or not isinstance(_stack_at(0), _modes.ours):
+            return original(self, set_to_none)
         mode = _pop_mode()
         try:
-            return original(*args, **kwargs)
+            return original(self, set_to_none)
         finally:
             _push_mode(mode)
-
-    return call
-
-
-def _unheard_clearing(original: Callable[..., Any]) -> Callable[..., Any]:
-    unheard = _unheard_method(original)
-
-    def zero_grad(self: Any, set_to_none: bool = True) -> Any:
-        # Zeros that are written are heard: somebody may hold what was there.
-        return unheard(self, set_to_none) if set_to_none else original(self, set_to_none)
 
     return zero_grad
 

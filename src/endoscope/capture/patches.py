@@ -17,8 +17,8 @@ from torch.overrides import _get_current_function_mode_stack
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, recorders_here
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
-from endoscope.capture.exchange import Exchanges
-from endoscope.capture.observers import all_exchanges, listen_for
+from endoscope.capture.exchange import NO_WAYS, Exchanges
+from endoscope.capture.observers import all_exchanges, listen_for, shortcut
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -49,7 +49,7 @@ def deactivate(recorder: Recorder) -> None:
             _traces -= 1
         else:
             _take_out(recorder)
-        listen_for(None)
+        shortcut.ways = NO_WAYS
         if not _traces:
             run_compiled_code_again()
             _exchanges.take_off()

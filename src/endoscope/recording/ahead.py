@@ -66,12 +66,12 @@ class Ahead:
     def _look_at(self, known: Mapping[int, Known], chains: Iterable[Chain]) -> dict[int, Copies]:
         """Of single modules, which may be called without their container, and of containers."""
         single = {identity: _part_of(one, self._rooms) for identity, one in known.items()}
-        parts = {identity: part for identity, part in single.items() if part is not None}
+        parts: dict[int, Copies] = {key: ChainCopies([part]) for key, part in single.items() if part is not None}
         for chain in chains:
             first = {id(module): number for number, module in reversed([*enumerate(chain.modules)])}
-            found = {number: parts.get(identity) for identity, number in first.items()}
+            found = {number: single.get(identity) for identity, number in first.items()}
             if any(found.values()):
-                parts[id(chain.container)] = ChainCopies([found.get(number) for number in range(len(chain.modules))])
+                parts[chain.key] = ChainCopies([found.get(number) for number in range(len(chain.modules))])
         return parts
 
     def look_again(self) -> None:

@@ -59,7 +59,8 @@ class Parameters:
     def renew(self) -> None:
         """For another step."""
         self.before = {}
-        self.ahead.end_step()
+        if self.ahead.waiting or self.ahead.done:
+            self.ahead.end_step()
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         self._versions = versions_of(self.tensors)
 
@@ -157,7 +158,8 @@ class Capture:
 
     def begin(self) -> None:
         heard = self.heard
-        heard.shortcuts.look()
+        if heard.shortcuts.count != len(heard.known_calls):
+            heard.shortcuts.look()
         self.parameters.ahead.begin_step(heard.known_calls, heard.shortcuts.chains)
         if not self.heard.postpones:  # otherwise that can wait until something draws random numbers
             self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again

@@ -36,7 +36,7 @@ from endoscope.recording.holding import Holder, role_of
 from endoscope.recording.known_calls import SETTINGS, Known, all_hold, learned, own_code
 from endoscope.recording.losses import keeps_graph
 from endoscope.recording.outcome import outcome_of
-from endoscope.recording.postponed import Notes
+from endoscope.recording.postponed import HELD, Notes
 from endoscope.recording.shortcuts import Shortcuts, Way
 from endoscope.schema.ops import Kind
 
@@ -180,8 +180,9 @@ class StepRecorder(Recorder):
         if self.deaf or self.resting or not isinstance(losses, Tensor):
             return _NO_PASS
         try:
-            name, gradients = self.loss_name(losses), self.holder.gradients
-            return gradients.begin_pass(name, self.holder.meter, keeps_graph(args, kwargs))
+            name, holder = self.loss_name(losses), self.holder
+            alone = holder.meter is not None and not keeps_graph(args, kwargs)
+            return holder.gradients.begin_pass(name, holder.meter if alone else None)
         except Exception as error:
             self.give_up("the beginning of a backward pass", error)
             return _NO_PASS
@@ -214,7 +215,7 @@ class StepRecorder(Recorder):
             try:
                 with _unheard():
                     if self.postpones and loss.__class__ is Tensor:
-                        self.notes.hold(name, "loss", loss)
+                        self.notes.taken.append((HELD, name, "loss", loss, loss._version))
                     else:
                         self.holder.hold(name, "", "loss", loss)
                 self._losses[id(loss)] = (_weak(loss), name)

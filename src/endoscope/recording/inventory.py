@@ -72,15 +72,21 @@ class Inventory:
         """Whether all modules still have the same things under the same names; without a turn in Python for each."""
         if not self._seen:
             return False
-        tables, lengths = _tables_of(self._modules), self._lengths
+        # What `_tables_of` and `_contents` do: it is asked when no code is in the cache.
+        tables, lengths = list(chain.from_iterable(map(_TABLES, self._modules))), self._lengths
         if not all(map(is_, tables, self._tables)):  # those of scripted modules are made when they are asked for
             self._look_at(tables)
             if lengths != self._lengths:
                 return False
         elif any(map(len, self._empty)):
             return False
-        names, seen, types = _contents(self._full)
-        return names == self._names and all(map(is_, seen, self._seen)) and types == self._types
+        full = self._full
+        seen = list(chain.from_iterable(map(_VALUES, full)))
+        return (
+            all(map(is_, seen, self._seen))
+            and [*map(len, full), *chain.from_iterable(map(_KEYS, full))] == self._names
+            and list(map(type, seen)) == self._types
+        )
 
     def _take(self) -> None:
         self.was_heard = False

@@ -32,7 +32,11 @@ class Listener:
         self.is_open = True
         activate(self.recorder)
         self._compiled = take_off_compiled([*map(_module, self.recorder.calls.addresses.values())])
-        self.resume()
+        if _stack_depth() == 0:  # what `resume` does then
+            self.listening = True
+            _push_mode(self.recorder)
+        else:
+            self.resume()
 
     def resume(self) -> None:
         """Below the modes of others: whoever leaves a block then takes off a mode of their own, never ours."""

@@ -39,7 +39,7 @@ from torch import Tensor
 
 from endoscope.capture.observers import passes_are_heard
 from endoscope.capture.regions import storage_key, version_of
-from endoscope.recording.cells import Cells, Rectified
+from endoscope.recording.cells import Cells
 from endoscope.recording.grad_hooks import GradHooks, numbers
 from endoscope.recording.unhooked import Arrival, Unhooked
 from endoscope.schema.recording import GRADIENT
@@ -64,7 +64,7 @@ class LossGradients:
         reliable: dict[int, int] | None = None,
     ) -> None:
         self.default = default
-        self._unhooked = Unhooked({} if reliable is None else reliable)
+        self.unhooked = Unhooked({} if reliable is None else reliable)
         self._failed = failed or _pass_on
         self._broken = False
         self.current: str | None = None  # the block `step.gradients(name)` around us
@@ -77,14 +77,14 @@ class LossGradients:
         self.hold_all = False  # rather than borrow
         self._handed_over = False  # `torch.autograd.grad` is running
         self._meter: Meter | None = None  # takes the gradients of the backward pass that runs
-        self._hooks = GradHooks()
+        self.hooks = GradHooks()
         self._arrivals: list[Arrival] = []
         self._unseen: list[tuple[int, Tensor]] = []  # parameters that are looked at when the pass has ended
         self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
         self._seen_before: set[int] = set()  # those with a hook that sees it come, too
         self._depth = 0  # of backward passes that run inside of each other
         self.before_pass: Callable[[], None] | None = None  # told when one begins
-        self._cells = Cells()
+        self.cells = Cells()
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
@@ -111,15 +111,17 @@ class LossGradients:
         finally:
             self._handed_over = before
 
-    def begin_pass(self, name: str, meter: Meter | None, keeps_graph: bool) -> str | None:
+    def begin_pass(self, name: str, meter: Meter | None) -> str | None:
         """A backward pass of a loss was heard; returns what `end_pass` is told.
 
-        Its gradients are complete when they arrive, unless another pass may come that adds to them; and they are needed
-        no longer, unless those of another loss are to be compared with them. Then they can be measured at once.
+        There is a meter if its gradients are complete when they arrive, because no other pass may come that adds to
+        them. They are needed no longer, unless those of another loss are to be compared with them: then they can be
+        measured at once.
         """
-        self.drain()
+        if self._may_have_come:
+            self.drain()
         before, self._running = self._running, name
-        if meter is not None and not keeps_graph and not self.losses.keys() - {name}:
+        if meter is not None and not self.losses.keys() - {name}:
             self._meter = meter
         return before
 
@@ -169,9 +171,9 @@ class LossGradients:
         try:
             with torch._C.DisableTorchFunction():
                 if self._arrivals:
-                    self._unhooked.learn_from(self._arrivals)
+                    self.unhooked.learn_from(self._arrivals)
                 unseen, self._unseen = self._unseen, []
-                self._arrivals += self._unhooked.arrived(unseen)
+                self._arrivals += self.unhooked.arrived(unseen)
         except Exception as error:
             self._break(error)
 
@@ -184,7 +186,7 @@ class LossGradients:
         Those that had their gradient when an earlier pass had ended are looked at then, and need no hook at all.
         """
         alone = self._depth == 1 and not self.hold_all and not self._handed_over
-        unhooked, after, before, unseen = self._unhooked, self._seen_after, self._seen_before, self._unseen
+        unhooked, after, before, unseen = self.unhooked, self._seen_after, self._seen_before, self._unseen
         if alone and not (after or before) and unhooked.relies_on_all():
             self._unseen = unhooked.parameters
             return
@@ -200,10 +202,10 @@ class LossGradients:
                 continue
             if slot not in after:
                 after.add(slot)
-                self._hooks.after_accumulation(parameter, partial(self._is_there, slot))
+                self.hooks.after_accumulation(parameter, partial(self._is_there, slot))
             if not plain:
                 before.add(slot)
-                self._hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
+                self.hooks.on_gradient(parameter, partial(self._comes, slot, parameter))
 
     def hook_all_parameters(self) -> None:
         """Nobody will tell when a pass begins."""
@@ -214,15 +216,15 @@ class LossGradients:
     # ---- hooks -----------------------------------------------------------------------------------
 
     def watch(self, slot: int, tensor: Tensor) -> None:
-        if self._cells.has(tensor):
-            for name, came in self._cells.give_slot(slot, tensor, past=self.looks_back):
+        if self.cells.has(tensor):
+            for name, came in self.cells.give_slot(slot, tensor, past=self.looks_back):
                 self.found.setdefault((slot, name), []).extend(came)
             return
         if self._stopped or not tensor.requires_grad or not torch.is_grad_enabled():
             return
         with torch._C.DisableTorchFunction():
             try:
-                self._hooks.on_gradient(tensor, partial(self._came, slot))
+                self.hooks.on_gradient(tensor, partial(self._came, slot))
             except RuntimeError:  # autograd has given it up: a view whose base was overwritten
                 return
 
@@ -235,49 +237,41 @@ class LossGradients:
                 grad_fn._register_hook_dict(tensor)
             number = next(numbers)
             hooks[number] = partial(self._came, slot)
-            self._hooks.places.append((hooks, number))
+            self.hooks.places.append((hooks, number))
 
     def watch_parameter(self, slot: int, parameter: Tensor) -> None:
         """At once, also if nobody tells when a pass begins."""
-        self._unhooked.know([(slot, parameter)])
+        self.unhooked.know([(slot, parameter)])
         self.hook_all_parameters()
 
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
-        self._unhooked.know(parameters)
+        self.unhooked.know(parameters)
         if not passes_are_heard():
             self.hook_all_parameters()
 
     # ---- values that have no slot yet ------------------------------------------------------------
 
-    def gather(self, tensors: list[Tensor], rectified: list[Rectified]) -> bool:
-        """Take the gradients of ordinary tensors; whose they are is said by `watch`. False if that cannot be.
-
-        Those of what went into a ReLU, and nowhere else, follow from others.
-        """
-        return self._cells.gather(tensors, rectified, self._hooks.places)
-
     def tell_of_pass(self, tensor: Tensor) -> None:
         """The gradient of this one tells of passes that nobody announces.
 
-        Not where earlier passes were announced: then they all are, or `look_for_missed` finds out.
+        That is not needed where earlier passes were announced: then they all are, or `look_for_missed` finds out.
         """
-        if not self._unhooked.versions:
-            self._hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
+        self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
 
     def look_for_missed(self) -> None:
         """No pass was announced in a step that has results of models. If there are gradients, passes must be felt."""
-        if not self._may_have_come and self._unhooked.have_gradients():
+        if not self._may_have_come and self.unhooked.have_gradients():
             self.missed = True
-            self._unhooked.versions.clear()
+            self.unhooked.versions.clear()
 
     def _felt(self, reference: Any, gradient: Tensor) -> None:
         if not self._depth:
             tensor = reference()
-            has_cell = self._cells.has(tensor)
+            has_cell = self.cells.has(tensor)
             self._prepare()
             if not has_cell:
-                self._cells.add(tensor, gradient)  # its own hook has come too late for this pass
+                self.cells.add(tensor, gradient)  # its own hook has come too late for this pass
 
     def drain(self) -> None:
         """Whatever has come belongs to the pass that began last."""
@@ -290,7 +284,7 @@ class LossGradients:
             for slot, gradient, version in arrivals:
                 self._has_arrived(slot, gradient, version, self._pass_name or self.name)
             name = self._pass_name
-            came, placed = self._cells.empty(name)
+            came, placed = self.cells.empty(name)
             if name is not None and came:
                 self.losses[name] = None
                 for slot, gradients in placed:
@@ -460,7 +454,7 @@ class LossGradients:
         """Take the hooks off; there will be no others."""
         if not self._stopped:
             self._stopped = True
-            self._hooks.take_off()
+            self.hooks.take_off()
 
     def let_go(self) -> None:
         if not self._stopped:
@@ -472,7 +466,7 @@ class LossGradients:
         self._expected.clear()
         self.found.clear()
         self._arrivals.clear()
-        self._cells.clear()
+        self.cells.clear()
 
     def renew(self) -> None:
         """After `let_go`: as if nothing had ever been watched but the parameters."""
@@ -481,11 +475,9 @@ class LossGradients:
         self.looks_back = self._may_have_come = self.were_announced = self.missed = False
         self.current = self._running = self._pass_name = self._meter = None
         self._depth, self._unseen = 0, []
-        self.losses.clear()
-        self._versions.clear()
-        self._seen_after.clear()
-        self._seen_before.clear()
-        self.lost.clear()
+        for kept in (self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
+            if kept:
+                kept.clear()
 
 
 def keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:

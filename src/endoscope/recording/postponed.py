@@ -24,7 +24,7 @@ from endoscope.capture.leaves import ATOMS
 from endoscope.capture.regions import VERSION as _VERSION
 from endoscope.capture.regions import version_of, versions_of
 from endoscope.capture.source import INNER_FILES
-from endoscope.recording.chains import IN_SEQUENCE
+from endoscope.recording.chains import IN_SEQUENCE, RELU, chain_of_one
 from endoscope.recording.known_calls import own_code
 
 if TYPE_CHECKING:
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
     from endoscope.recording.cells import Rectified
     from endoscope.recording.chains import Chain
     from endoscope.recording.hearing import StepRecorder
-    from endoscope.recording.known_calls import Known
 
 MOST = 64  # notes: they hold tensors that training may have let go of
-CALLED, KNOWN, CHAIN, BEGUN, ENDED, HELD = range(6)  # what a note is about
+CALLED, CHAIN, BEGUN, ENDED, HELD = range(5)  # what a note is about
 _CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
-_RELU = torch.nn.ReLU.forward
 _in_backward = torch._C._current_graph_task_id
 _unheard = torch._C.DisableTorchFunction
 _grad_on = torch.is_grad_enabled
@@ -62,7 +60,8 @@ class Notes:
 
     def end_step(self) -> None:
         self._steps += 1
-        self.clear()
+        self.taken.clear()
+        self._container = (None, None)
 
     # ---- taking notes ----------------------------------------------------------------------------
 
@@ -106,14 +105,11 @@ class Notes:
 
         return note
 
-    def known(self, known: Known, given: Tensor, out: Tensor, position: Any) -> None:
-        """A module that is known was called and has returned."""
-        self.taken.append((KNOWN, known, given, out, version_of(out), position))
-
     def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         """A module about which nothing is known; `original` is None if it is a model that is nothing but its `forward`."""
         recorder, inside = self.recorder, self.recorder.inside_target
-        if not (inside and recorder.postpones and not recorder.resting) and not recorder.may_note(module):
+        may = original is None or (inside and recorder.postpones and not recorder.resting)
+        if not may and not recorder.may_note(module):
             return recorder.__class__.call_module(recorder, original, module, args, kwargs)
         root, steps, chain = not inside and id(module) in recorder.roots, self._steps, None
         try:
@@ -125,10 +121,13 @@ class Notes:
                 versions: list[int] = []
                 if root:
                     with _unheard():
-                        versions = versions_of([value for value in args if value.__class__ is Tensor])
+                        try:
+                            versions = [*map(_VERSION, args)]
+                        except (AttributeError, RuntimeError):  # not all of them are tensors, or count their writes
+                            versions = versions_of([value for value in args if value.__class__ is Tensor])
                 self.taken.append((BEGUN, module, args, position, root, versions, _grad_on()))
                 recorder.inside_target = inside or root
-                if original is None:
+                if original is None and id(module) in recorder.shortcuts.chains:
                     chain = self._chain(module, args)
         except Exception as error:
             recorder.give_up("a module call", error)
@@ -138,7 +137,7 @@ class Notes:
             elif chain is None:
                 out = module.forward(*args)
             else:
-                out = self.run(chain, chain.calls.now(), args[0], position, called=False)
+                out = self.run(chain, chain.calls.now(), args[0], position, is_noted=True)
         except BaseException:
             if self._steps == steps:
                 recorder.end_current(root)
@@ -155,48 +154,53 @@ class Notes:
         return out
 
     def _chain(self, model: torch.nn.Module, args: Any) -> Chain | None:
-        """What a model consists of that is a container of known modules."""
+        """What the `forward` of a model consists of that is a container of known modules."""
         recorder = self.recorder
-        chain, written = recorder.shortcuts.chains.get(id(model)), recorder.aliasing.readers
-        if chain is None or len(args) != 1 or args[0].__class__ is not Tensor or id(args[0]) in written:
+        chain, written = recorder.shortcuts.chains[id(model)], recorder.aliasing.readers
+        if len(args) != 1 or args[0].__class__ is not Tensor or id(args[0]) in written or not _grad_on():
             return None
-        holds = _grad_on() and chain.is_its_forward(recorder.ids if self.were_read else None, written)
+        holds = chain.still_holds(recorder.ids if self.were_read else None, written, whatever_hooks=True)
         return chain if holds else None
 
-    def run(self, chain: Chain, calls: list[Call], given: Tensor, position: Any, called: bool = True) -> Tensor:
-        """The modules of a container, one after the other; `called` if the call of the container is not noted yet."""
+    def run(self, chain: Chain, calls: list[Call], given: Tensor, position: Any, is_noted: bool = False) -> Tensor:
+        """Modules that are known, one after the other; `is_noted` if the call of their container is noted already."""
         results: list[Tensor] = []
         ahead, first, makes = self.recorder.ahead, given, chain.no_copies
+        container = None if is_noted else chain.container
         try:
             with _unheard():
-                copies = ahead.waiting.pop(id(chain.container), None)
+                copies = ahead.waiting.pop(chain.key, None)
                 if copies is not None and copies.fit():
-                    ahead.done.append(id(chain.container))
+                    ahead.done.append(chain.key)
                     makes = copies.makes
                 for (function, parameters), make in zip(calls, makes, strict=True):
                     if make is not None:
                         make()
                     given = function(given, *parameters)
                     results.append(given)
-                self.taken.append((CHAIN, chain, first, results, versions_of(results), position, called))
+                try:
+                    versions = [*map(_VERSION, results)]
+                except RuntimeError:  # inference tensors do not count
+                    versions = versions_of(results)
+                self.taken.append((CHAIN, chain, first, results, versions, position, container))
                 return given
         except Exception:
-            self._broke_off(chain, first, results, position, called)
+            self._broke_off(chain, first, results, position, container)
         except BaseException:
-            self._broke_off(chain, first, results, position, called)
+            self._broke_off(chain, first, results, position, container)
             raise
         for link in chain.links[len(results) :]:  # it is raised once more, with all functions of torch around it
-            given = link.module(given)
+            given = link.forward(link.module, given)
         return given
 
-    def _broke_off(self, chain: Chain, given: Tensor, results: list[Tensor], position: Any, called: bool) -> None:
+    def _broke_off(self, chain: Chain, given: Tensor, results: list[Tensor], position: Any, container: Any) -> None:
         """What there is to note of a chain of which one module has raised an error."""
-        if called:
-            self.taken.append((BEGUN, chain.container, (given,), position, False, [], True))
+        if container is not None:
+            self.taken.append((BEGUN, container, (given,), position, False, [], True))
         for link, out in zip(chain.links, results, strict=False):
-            self.known(link, given, out, position)
+            self.taken.append((CHAIN, chain_of_one(link), given, [out], [version_of(out)], position, None))
             given = out
-        if called:
+        if container is not None:
             self.recorder.end_current(False)
 
     def end(self, out: Tensor, root: bool) -> None:
@@ -211,14 +215,11 @@ class Notes:
             self.taken.append((ENDED, out, version, _grad_on(), root))
             if root:
                 recorder.inside_target = False
-                if out.grad_fn is not None:
-                    recorder.holder.gradients.tell_of_pass(out)
+                gradients = recorder.holder.gradients
+                if not gradients.unhooked.versions and out.grad_fn is not None:
+                    gradients.tell_of_pass(out)
         if len(self.taken) > MOST:
             recorder.catch_up()
-
-    def hold(self, name: str, kind: str, tensor: Tensor) -> None:
-        """A tensor is to be held under a name; no function is heard meanwhile."""
-        self.taken.append((HELD, name, kind, tensor, version_of(tensor)))
 
     def position(self, caller: Any) -> tuple[Any, int]:
         """The user's line that calls a module: a container calls all of its modules for the same line."""
@@ -241,32 +242,31 @@ class Notes:
         recorder, made = self.recorder, set[int]()
         held: list[Tensor] = []
         rectified: list[Rectified] = []
-        line = None  # of the known module that was called last
+        line = None  # of the known module that was called last, unless what it returned has to be held
         for note in self.taken:
-            kind = note[0]
-            if kind == KNOWN:
-                given = note[2:3]
+            kind, enters = note[0], False
+            if kind == CHAIN:
+                _, chain, first, results, versions, position, _ = note
+                given: Any = (first,)
                 # One and the same line: a container has called both, and nobody else ever had what it handed over.
-                if note[5] is line and note[1].forward is _RELU and held[-1] is note[2] is not note[3]:
-                    rectified.append((held.pop(), note[3], note[4]))
-                    line = None  # what came out is held, also if it goes into another one
+                joined = position is line and chain.links[0].forward is RELU and 1 not in chain.rectified
+                if joined and held[-1] is first is not results[0]:
+                    rectified.append((held.pop(), results[0], versions[0]))
+                    line = position if len(results) > 1 else None  # what comes out of a ReLU is held
                 else:
-                    line = note[5]
-                held.append(note[3])
-                made.add(id(note[3]))
-            elif kind == CHAIN:
-                _, chain, first, results, versions, _, _ = note
-                given = (first,)
-                made.update(map(id, results))
+                    line = position
+                if chain.rectified:
+                    for i in chain.rectified:
+                        rectified.append((results[i - 1], results[i], versions[i]))
+                    line = None if i + 1 == len(results) else position
                 held += map(results.__getitem__, chain.held)
-                rectified += [(results[i - 1], results[i], versions[i]) for i in chain.rectified]
-                line = None
+                made.update(map(id, results))
             elif kind == CALLED:
                 given = note[2] if not note[3] else (*note[2], *note[3].values())
                 made.add(id(note[4]))
             elif kind == BEGUN:
-                given = note[2] if note[4] and note[6] else ()
-                held += [value for value in given if value.__class__ is Tensor]
+                enters = note[4] and note[6]
+                given = note[2] if enters else ()
             else:
                 given = ()
                 if kind == HELD:
@@ -274,11 +274,14 @@ class Notes:
                 elif note[3]:
                     held.append(note[1])
             for value in given:
-                if id(value) not in made and value.__class__ is Tensor and value.requires_grad:
-                    if not recorder.knows(value):  # from outside of the step: its gradient is recorded, too
-                        recorder.catch_up()
+                if value.__class__ is Tensor:
+                    if enters:
+                        held.append(value)
+                    if id(value) not in made and value.requires_grad and not recorder.knows(value):
+                        recorder.catch_up()  # from outside of the step: its gradient is recorded, too
                         return
-        if not recorder.holder.gradients.gather(held, rectified):
+        gradients = recorder.holder.gradients
+        if not gradients.cells.gather(held, rectified, gradients.hooks.places):
             recorder.catch_up()
 
     def models_returned(self) -> bool:
@@ -294,7 +297,9 @@ class Notes:
             elif kind == HELD:
                 found.append(note[3])
             elif kind == BEGUN and note[4]:
-                found += [value for value in note[2] if value.__class__ is Tensor]
+                for value in note[2]:
+                    if value.__class__ is Tensor:
+                        found.append(value)
         return found
 
     # ---- reading them ----------------------------------------------------------------------------
@@ -314,8 +319,6 @@ class Notes:
                 held = recorder.kept.keys() | ()
                 recorder.understand(func, recorder.simple[func], args, kwargs, out, code, instruction, 0, 0)
                 recorder.noted_versions(args, versions, held)
-            elif kind == KNOWN:
-                recorder.known_was_called(*facts)
             elif kind == CHAIN:
                 self._read_chain(*facts)
             elif kind == BEGUN:
@@ -331,13 +334,13 @@ class Notes:
                 recorder.holder.hold(name, "", what, tensor, version=version)
 
     def _read_chain(
-        self, chain: Chain, given: Tensor, results: list[Tensor], versions: list[int], position: Any, called: bool
+        self, chain: Chain, given: Tensor, results: list[Tensor], versions: list[int], position: Any, container: Any
     ) -> None:
         recorder = self.recorder
-        if called:
-            recorder.module_began(chain.container, (given,), position, [])
+        if container is not None:
+            recorder.module_began(container, (given,), position, [])
         for link, out, version in zip(chain.links, results, versions, strict=True):
             recorder.known_was_called(link, given, out, version, position)
             given = out
-        if called:
+        if container is not None:
             recorder.end_current(False, given, versions[-1])

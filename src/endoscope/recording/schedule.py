@@ -114,7 +114,10 @@ class Schedule:
         if self._counts.type != (type or ""):
             self._counts = self._counts_of(type or "")
         # What the user decides late may be the type, so the policies are asked about it at the end.
-        verdict = self._hold() if self.user_decides else self._judge()
+        if not self.user_decides:
+            verdict = self._judge()
+        else:
+            verdict = _HOLD if self.budget is None else self._hold()
         self._captured = verdict.capture
         return verdict
 
@@ -142,10 +145,14 @@ class Schedule:
                 counts.seen, self._open = counts.seen + 1, False
             return counts.passed
         info = counts.info(self._number, metrics, nonfinite, held)
+        if keep is False:  # whatever anybody wishes; but who remembers steps must see each of them
+            unasked = self._early if self._wishes is None or retyped else ()
+            self._ask(unasked + self._late, info, wishes_count=False)
+            return self._close(counts.passed)
         if self._wishes is None or retyped:
             self._wishes = self._ask(self._early, info)
         wishes = self._wishes + self._ask(self._late, info) if self._late else self._wishes
-        return self._close(counts.passed if keep is False else self._decide(keep, wishes))
+        return self._close(self._decide(keep, wishes))
 
     def could_not_capture(self) -> None:
         """Against the verdict no values are held, for lack of room or because of an error."""
@@ -215,13 +222,14 @@ class Schedule:
 
     # ---- policies are other people's code --------------------------------------------------------
 
-    def _ask(self, policies: tuple[Policy, ...], info: StepInfo) -> list[_Wish]:
+    def _ask(self, policies: tuple[Policy, ...], info: StepInfo, wishes_count: bool = True) -> list[_Wish]:
         """What those that want anything want. All are asked: one that remembers steps must see each of them."""
         wishes = []
         for policy in policies:
             try:
                 answer = policy(info)
-                wish = None if answer is False else _wish_of(policy, answer, policies is self._late)
+                counts = wishes_count and answer is not False
+                wish = _wish_of(policy, answer, policies is self._late) if counts else None
             except NotKnownYet:
                 self._ask_at_the_end(policy)
                 continue

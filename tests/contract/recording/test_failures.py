@@ -48,10 +48,8 @@ PLACES = """
     endoscope.recording.postponed:Notes.position
     endoscope.recording.chains:Chain.still_holds
     endoscope.recording.bare_calls:BareCalls.now
-    endoscope.recording.shortcuts:Shortcuts._is_usual
     endoscope.recording.shortcuts:Shortcuts.look
     endoscope.recording.postponed:Notes.before_pass
-    endoscope.recording.postponed:Notes.hold
     endoscope.recording.postponed:Notes.held
     endoscope.recording.postponed:Notes.read
     endoscope.recording.postponed:Notes.end
