@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from operator import attrgetter, is_, methodcaller
+from operator import attrgetter, is_, itemgetter
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.calls import Calls
+from endoscope.capture.regions import is_uninitialised
 from endoscope.recording.known_calls import Known
 from endoscope.recording.sources import Sources
 from endoscope.recording.watch import Watch
 
-_TABLES = attrgetter("_parameters", "_buffers", "_modules")
-_KEYS, _VALUES = methodcaller("keys"), methodcaller("values")
+_NAMES = ("_parameters", "_buffers", "_modules")
+_TABLES, _TABLES_IN = attrgetter(*_NAMES), itemgetter(*_NAMES)
 
 
 class Inventory:
@@ -28,13 +29,14 @@ class Inventory:
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = watches
         self._modules: list[torch.nn.Module] = []
+        self._attributes: list[Any] = []  # of the modules; none if their tables are not found there
         self._tables: list[Any] = []  # those in which modules have parameters, buffers and modules
-        self._lengths: list[int] = []
         self._full: list[Any] = []  # those of them in which something stands
         self._empty: list[Any] = []
-        self._names: list[Any] = []  # how much stands in each of them, and under which names
-        self._seen: list[Any] = []
-        self._types: list[type] = []
+        self._lengths: list[int] = []  # of the full ones
+        self._names: list[str] = []  # that stand in them
+        self._seen: list[Any] = []  # for what
+        self._lazy: list[Any] = []  # those of them that change their type when they are made
         self.calls = Calls()
         self.sources = Sources.of(self.calls)
         self.parameters: list[tuple[str, Tensor]] = []
@@ -49,8 +51,8 @@ class Inventory:
         self.calls = Calls()
         self.sources = Sources.of(self.calls)
         self.parameters, self.buffers, self._modules, self.positions = [], [], [], {}
-        self._tables, self._lengths, self._full, self._empty = [], [], [], []
-        self._names, self._seen, self._types = [], [], []
+        self._attributes, self._tables, self._full, self._empty = [], [], [], []
+        self._lengths, self._names, self._seen, self._lazy = [], [], [], []
         self.known_calls = {}
 
     def look_again(self) -> None:
@@ -59,34 +61,43 @@ class Inventory:
 
     def refresh(self) -> None:
         if not self.is_the_same():
-            self._modules = _all_modules(self._watches)
-            self._look_at(_tables_of(self._modules))
-            self._names, self._seen, self._types = _contents(self._full)
+            self._modules = modules = _all_modules(self._watches)
+            self._look_at(list(chain.from_iterable(map(_TABLES, modules))))
+            attributes = list(map(vars, modules))
+            found = all(map(set(_NAMES).issubset, attributes)) and all(isinstance(table, dict) for table in self._tables)
+            self._attributes = attributes if found else []  # those of scripted modules are made when they are asked for
             self._take()
 
     def _look_at(self, tables: list[Any]) -> None:
-        self._tables, self._lengths = tables, list(map(len, tables))
+        self._tables = tables
         self._full, self._empty = [t for t in tables if len(t)], [t for t in tables if not len(t)]
+        self._lengths, self._names, self._seen = _contents(self._full)
+        self._lazy = [found for found in self._seen if isinstance(found, Tensor) and is_uninitialised(found)]
 
     def is_the_same(self) -> bool:
         """Whether all modules still have the same things under the same names; without a turn in Python for each."""
         if not self._seen:
             return False
-        # What `_tables_of` and `_contents` do: it is asked when no code is in the cache.
-        tables, lengths = list(chain.from_iterable(map(_TABLES, self._modules))), self._lengths
-        if not all(map(is_, tables, self._tables)):  # those of scripted modules are made when they are asked for
-            self._look_at(tables)
-            if lengths != self._lengths:
-                return False
-        elif any(map(len, self._empty)):
+        try:
+            tables = chain.from_iterable(map(_TABLES_IN, self._attributes))
+            if not self._attributes or not all(map(is_, tables, self._tables)):
+                return self._looks_the_same()
+        except KeyError:
             return False
-        full = self._full
-        seen = list(chain.from_iterable(map(_VALUES, full)))
         return (
-            all(map(is_, seen, self._seen))
-            and [*map(len, full), *chain.from_iterable(map(_KEYS, full))] == self._names
-            and list(map(type, seen)) == self._types
+            not any(self._empty)
+            and list(map(len, self._full)) == self._lengths
+            and all(map(is_, chain.from_iterable(map(dict.values, self._full)), self._seen))
+            and list(chain.from_iterable(self._full)) == self._names
+            and (not self._lazy or all(map(is_uninitialised, self._lazy)))
         )
+
+    def _looks_the_same(self) -> bool:
+        """The same where tables are others than before: scripted modules make them whenever they are asked."""
+        lengths, names, seen, lazy = self._lengths, self._names, self._seen, self._lazy
+        self._look_at(list(chain.from_iterable(map(_TABLES, self._modules))))
+        same = len(seen) == len(self._seen) and all(map(is_, seen, self._seen))
+        return same and lengths == self._lengths and names == self._names and len(lazy) == len(self._lazy)
 
     def _take(self) -> None:
         self.was_heard = False
@@ -114,11 +125,7 @@ def _all_modules(watches: Sequence[Watch]) -> list[torch.nn.Module]:
     return list(found.values())
 
 
-def _tables_of(modules: list[torch.nn.Module]) -> list[Any]:
-    return list(chain.from_iterable(map(_TABLES, modules)))
-
-
-def _contents(tables: list[Any]) -> tuple[list[Any], list[Any], list[type]]:
-    """Names, what they stand for, and of which type that is: lazy parameters change it when they are made."""
-    seen = list(chain.from_iterable(map(_VALUES, tables)))
-    return [*map(len, tables), *chain.from_iterable(map(_KEYS, tables))], seen, list(map(type, seen))
+def _contents(tables: list[Any]) -> tuple[list[int], list[str], list[Any]]:
+    """How much stands in each of them, under which names, and what."""
+    seen = [value for table in tables for value in table.values()]
+    return list(map(len, tables)), [name for table in tables for name in table.keys()], seen  # noqa: SIM118 (no dicts)

@@ -65,7 +65,7 @@ class Rooms:
         elif done and unchanged:
             if self._done[0] != done:  # most steps are alike
                 self._done = done, self._numbers(done)
-            return self._copies.make(self._done[1])
+            return self._copies.make(self._done[1]) if len(self._done[1]) < len(self._parameters) else []
         return self._copies.make()
 
     def _numbers(self, modules: list[int]) -> tuple[int, ...]:

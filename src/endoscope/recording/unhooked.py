@@ -39,13 +39,13 @@ class Unhooked:
 
     def relies_on_all(self) -> bool:
         """Whether no parameter needs a hook: all learn, and none has a gradient yet, or a hook of anybody's."""
-        versions, tensors = list(map(self.versions.get, self._slots)), self._tensors
+        versions, tensors = self.versions, self._tensors
         return (
-            None not in versions
-            and _NEVER not in versions
+            len(versions) == len(tensors)
+            and _NEVER not in versions.values()
+            and all(map(is_, map(_GRADIENT, tensors), repeat(None)))
             and not any(chain.from_iterable(map(_HOOKS, tensors)))
             and all(map(_LEARNS, tensors))
-            and all(map(is_, map(_GRADIENT, tensors), repeat(None)))
         )
 
     def have_gradients(self) -> bool:
