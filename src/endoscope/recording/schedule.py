@@ -148,7 +148,8 @@ class Schedule:
         if keep is False:  # whatever anybody wishes; but who remembers steps must see each of them
             unasked = self._early if self._wishes is None or retyped else ()
             self._ask(unasked + self._late, info, wishes_count=False)
-            return self._close(counts.passed)
+            counts.seen, self._open = counts.seen + self._open, False
+            return counts.passed
         if self._wishes is None or retyped:
             self._wishes = self._ask(self._early, info)
         wishes = self._wishes + self._ask(self._late, info) if self._late else self._wishes
