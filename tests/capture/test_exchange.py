@@ -6,8 +6,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
+from torch.overrides import TorchFunctionMode
 
-from endoscope.capture.exchange import NO_SHORTCUT, Exchanges, Shortcut
+from endoscope.capture.exchange import NO_WAYS, Exchanges, Modes, Shortcut
 
 
 class Base:
@@ -128,7 +130,7 @@ def test_a_shortcut_is_asked_first() -> None:
             return f"plain {args} {kwargs}"
 
     seen: list[tuple[Any, ...]] = []
-    known: dict[int, str] = {}
+    ways: dict[int, tuple[Any, str]] = {}
 
     def observed(original: Any) -> Any:
         return lambda self, args, kwargs: "observed " + original(self, *args, **kwargs)
@@ -138,20 +140,55 @@ def test_a_shortcut_is_asked_first() -> None:
         return observer(self, args, kwargs) if kwargs else f"known {args}"
 
     exchanges, shortcut = Exchanges(), Shortcut()
-    shortcut.now = known.get, quick
+    shortcut.ways = ways
     assert exchanges.add_code(Called, "call", observed, shortcut)
     one, other = Called(), Called()
-    known[id(one)] = "a fact"
+    ways[id(one)] = quick, "a fact"
     exchanges.put()
     assert one.call(1) == "known (1,)"
     assert one.call(1, b=2) == "observed plain (1,) {'b': 2}"
     assert other.call(1) == "observed plain (1,) {}"
     assert seen == [("a fact", one, (1,), {}), ("a fact", one, (1,), {"b": 2})]
     assert hash(Called.call.__code__)  # profilers have tables of it
-    shortcut.now = NO_SHORTCUT
+    shortcut.ways = NO_WAYS
     assert one.call(1) == "observed plain (1,) {}"
     exchanges.take_off()
     assert one.call(1) == "plain (1,) {}"
+
+
+def test_what_computes_nothing_is_called_without_our_mode() -> None:
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            heard.append(func)
+            return func(*args, **(kwargs or {}))
+
+    class Theirs(Mode):
+        pass
+
+    class Called:
+        def call(self, fails: bool = False) -> int:
+            x = torch.ones(2).abs()
+            if fails:
+                raise ValueError("theirs")
+            return len(x)
+
+    heard: list[Any] = []
+    exchanges, modes = Exchanges(), Modes()
+    modes.ours = (Mode,)
+    exchanges.add_unheard(Called, "call", modes)
+    exchanges.put()
+    assert hash(Called.call.__code__)
+    with Mode() as mode:
+        assert Called().call() == 2 and not heard
+        with pytest.raises(ValueError, match="theirs"):
+            Called().call(fails=True)
+        assert torch._C._get_function_stack_at(0) is mode  # it is put back
+        with Theirs():
+            assert Called().call() == 2 and torch.Tensor.abs in heard
+    exchanges.take_off()
+    heard.clear()
+    with Mode():
+        assert Called().call() == 2 and heard
 
 
 def test_nothing_is_put_where_somebody_else_has_put_something(module: ModuleType) -> None:

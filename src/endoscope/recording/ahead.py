@@ -4,8 +4,8 @@
     module(x)          reads its parameters, mostly from memory that has left the cache of the processor since
 
 Copying takes as long as reading that memory. Right before the call of a module it costs next to nothing, for the module
-finds the numbers in the cache then. So a step copies them there. What is asked before that is asked once for all modules
-of a chain.
+finds the numbers in the cache then. So a step copies them there. What has to be asked before is asked once for all
+modules of a chain.
 
 Only the first call of a module in a step counts, and only until somebody writes into parameters. Whether a copy still
 is what the optimizer meets is asked before it is believed: see `Parameters.copy_those`. Where steps are decided against

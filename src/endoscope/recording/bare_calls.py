@@ -3,9 +3,9 @@
     linear(x)   nn.Linear.forward ─► nn.Module.__getattr__, twice ─► F.linear(x, weight, bias)
     bare        F.linear(x, weight, bias)
 
-The same function gets the same arguments, so nothing can tell the difference but who looks at Python itself: a debugger,
-a profiler, a measure of coverage. While one of them does, and where anybody has exchanged a name on that way, `forward`
-is called.
+The same function gets the same arguments, so nobody can tell the difference who does not look at Python itself, as
+debuggers, profilers and coverage do. While one of them does, and where anybody has exchanged a name on that way,
+`forward` is called.
 """
 
 from __future__ import annotations

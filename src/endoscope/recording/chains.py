@@ -3,8 +3,8 @@
     known(x) ─► known(x) ─► …   each through `nn.Module.__call__`, an exchanged function and a question of its own
     chain(x)                    one question, then the operation of each, and one note for all of them
 
-Only for `nn.Sequential` itself, as torch wrote it, and only while nobody else can have a part in its call. A known module
-by itself is a chain without a container.
+Only for `nn.Sequential` itself, as torch wrote it, and only while nobody else can have a part in its call. A known
+module by itself is a chain without a container.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def chain_of_one(known: Known) -> Chain:
 
 def _chain_of(sequence: nn.Module, known: Mapping[int, Known]) -> Chain | None:
     """What is known about a container; None if that is not enough."""
-    modules = list(sequence._modules.values())
+    modules: list[Any] = list(sequence._modules.values())
     links = [one for one in map(known.get, map(id, modules)) if one is not None]
     if IN_SEQUENCE is None or not _CALLS_AS_TORCH_DOES or nn.Sequential.__iter__ is not _ITERATE:
         return None

@@ -76,10 +76,11 @@ class Finisher:
         self._raw_bytes += package.raw_bytes
         seconds = capture.cost() + time.perf_counter() - started
         self.seconds += seconds
+        passes = max(step.forwards + capture.heard.models_called, 1)
         record = StepRecord(
             number=step.number, type=decision.type, time=time.time(), why=decision.why, recording_seconds=seconds,
             graph_hash=structure.graph["hash"], graph=structure.graph, raw_samples=samples,
-            categories=step.categories or [], passes=max(step.forwards + capture.heard.models_called, 1), metrics=_numbers(step.metrics),
+            categories=step.categories or [], passes=passes, metrics=_numbers(step.metrics),
             config=step.settings, gaps=[*package.gaps, *self._new(package.left_out)],
             extra=package.extra, measured=package.measured,
         )  # fmt: skip

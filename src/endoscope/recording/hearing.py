@@ -7,8 +7,8 @@
 
 As long as the step may be decided against, all of this is only noted (`postponed.py`), until `catch_up`.
 
-A failure of ours must not reach the training loop: `_shielded` finds out whose error it is and, if it is ours, hands
-the operation's own result on and stops hearing.
+A failure of ours must not reach the training loop: `outcome.shielded` finds out whose error it is and, if it is ours,
+hands the operation's own result on and stops hearing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from endoscope.recording.chains import IN_SEQUENCE
 from endoscope.recording.holding import Holder, role_of
 from endoscope.recording.known_calls import SETTINGS, Known, all_hold, learned, own_code
 from endoscope.recording.losses import keeps_graph
-from endoscope.recording.outcome import outcome_of
+from endoscope.recording.outcome import shielded
 from endoscope.recording.postponed import HELD, Notes
 from endoscope.recording.shortcuts import Shortcuts, Way
 from endoscope.schema.ops import Kind
@@ -106,7 +106,7 @@ class StepRecorder(Recorder):
     def begin_hearing(self) -> None:
         """What functions are is the same in every step."""
         self.simple, self.passing, self.slow = _SIMPLE, _PASSING, _SLOW
-        hear = self._shielded(make_ear(self))
+        hear = shielded(self, make_ear(self))
         if self.postpones:
             hear = self.notes.make_ear(hear)
             self.call_module = self.notes.call  # type: ignore[method-assign]
@@ -484,21 +484,6 @@ class StepRecorder(Recorder):
         self.postpones = False
         self.notes.clear()
         self.failed(where, error)
-
-    def _shielded(self, hear: Callable[..., Any]) -> Callable[..., Any]:
-        def shielded(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if self.deaf or self.resting:
-                return func(*args, **(kwargs or {}))
-            try:
-                return hear(mode, func, types, args, kwargs)
-            except Exception as error:
-                done, out = outcome_of(error.__traceback__)
-                if done is None:
-                    raise
-                self.give_up(f"torch.{getattr(func, '__name__', func)}", error)
-                return out if done else func(*args, **(kwargs or {}))
-
-        return shielded
 
 
 def is_evaluation(module: torch.nn.Module) -> bool:

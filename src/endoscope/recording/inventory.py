@@ -64,7 +64,9 @@ class Inventory:
             self._modules = modules = _all_modules(self._watches)
             self._look_at(list(chain.from_iterable(map(_TABLES, modules))))
             attributes = list(map(vars, modules))
-            found = all(map(set(_NAMES).issubset, attributes)) and all(isinstance(table, dict) for table in self._tables)
+            found = all(map(set(_NAMES).issubset, attributes)) and all(
+                isinstance(table, dict) for table in self._tables
+            )
             self._attributes = attributes if found else []  # those of scripted modules are made when they are asked for
             self._take()
 

@@ -1,10 +1,36 @@
-"""Whose error it is that was raised while an operation was heard: the traceback tells."""
+"""Whose error it is that was raised while an operation was heard: the traceback tells. Ours must not reach training."""
 
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from endoscope.recording.hearing import StepRecorder
+
+
+#: How lines of ours look that call what is the user's or torch's.
+_CALLS = ("func(*args", "original(", ".forward(", "function(given", "call_inside(", "body(")
+
+
+def shielded(recorder: StepRecorder, hear: Callable[..., Any]) -> Callable[..., Any]:
+    """If an error in `hear` is ours, the operation's own result is handed on, and the recorder stops hearing."""
+
+    def shielded(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if recorder.deaf or recorder.resting:
+            return func(*args, **(kwargs or {}))
+        try:
+            return hear(mode, func, types, args, kwargs)
+        except Exception as error:
+            done, out = outcome_of(error.__traceback__)
+            if done is None:
+                raise
+            recorder.give_up(f"torch.{getattr(func, '__name__', func)}", error)
+            return out if done else func(*args, **(kwargs or {}))
+
+    return shielded
 
 
 def outcome_of(trace: TracebackType | None) -> tuple[bool | None, Any]:
@@ -19,7 +45,7 @@ def outcome_of(trace: TracebackType | None) -> tuple[bool | None, Any]:
         trace = trace.tb_next
     last = ours[-1]
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
-    if any(call in line for call in ("func(*args", "original(", "known.forward(", "call_inside(", "body(")):
+    if any(call in line for call in _CALLS):
         return None, None
     for entry in reversed(ours):
         values = entry.tb_frame.f_locals

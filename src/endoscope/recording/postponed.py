@@ -106,7 +106,7 @@ class Notes:
         return note
 
     def call(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        """A module about which nothing is known; `original` is None if it is a model that is nothing but its `forward`."""
+        """A module about which nothing is known; `original` is None if its `forward` is all that is to be called."""
         recorder, inside = self.recorder, self.recorder.inside_target
         may = original is None or (inside and recorder.postpones and not recorder.resting)
         if not may and not recorder.may_note(module):
@@ -225,8 +225,9 @@ class Notes:
         """The user's line that calls a module: a container calls all of its modules for the same line."""
         if caller.f_code is _CALL:
             caller = caller.f_back
-        if caller is self._container[0]:
-            return self._container[1]
+        known, position = self._container
+        if caller is known:
+            return position  # type: ignore[no-any-return]
         frame = caller
         while frame is not None and INNER_FILES[frame.f_code.co_filename]:  # `position_outside`, in the same function
             frame = frame.f_back

@@ -294,8 +294,7 @@ class Run:
                     self._let_go(capture, kept)
                 finally:
                     self._finisher.hand_over()
-                if self._budget is not None:
-                    step.spent += capture.cost() + time.perf_counter() - started
+                step.spent += capture.cost() + time.perf_counter() - started
             if self._budget is not None:
                 self._budget.step_ended(step.type or "", step.spent, kept, self._worker.seconds)
         for problem in self._schedule.take_problems() if self._schedule.problems else ():
@@ -329,8 +328,7 @@ class Run:
             capture.end()
         finally:
             self._let_go(capture, kept=False)
-            if self._budget is not None:
-                step.spent += capture.cost() + time.perf_counter() - started
+            step.spent += capture.cost() + time.perf_counter() - started
 
     # ---- hooks -----------------------------------------------------------------------------------
 
@@ -432,12 +430,10 @@ class Run:
         try:
             if (self._mover is None or self._mover() is not optimizer) and not self._moves(optimizer):
                 return
-            step, own = self._open, self._trainer if self._open is None else self._open.thread
-            if own != _thread() and self._foreign():
-                return
-            if self.closed or forks.count != self._born:
+            if self._foreign():
                 return
             self._in_update = False
+            step = self._open
             if step is None:
                 self._missed_step(optimizer)
                 return

@@ -54,7 +54,7 @@ class Shortcuts:
         single = {identity: chain_of_one(one) for identity, one in known.items()}
         self.ways.clear()
         self.ways.update({identity: (self._call_chain, chain) for identity, chain in (single | self.chains).items()})
-        self.ways.update({identity: (self._call_model, None) for identity in self._recorder.roots})
+        self.ways.update(dict.fromkeys(self._recorder.roots, (self._call_model, None)))
 
     # Behind each of these, a function of `exchange.py` and, mostly, that of `nn.Module.__call__`.
 
