@@ -50,10 +50,11 @@ class Copies:
 
     def fit(self) -> bool:
         """Whether the tensors, known to have the same types, are where they were."""
+        if self._where is None:
+            return False
         sources = self.sources
         try:  # what `_where` does: it is asked when no code is in the cache
-            now = [*map(address_of, sources), *map(_SIZE, sources), *map(_is_contiguous, sources)]
-            return self._where is not None and now == self._where
+            return [*map(address_of, sources), *map(_SIZE, sources), *map(_is_contiguous, sources)] == self._where
         except (RuntimeError, NotImplementedError):  # there are tensors that lie nowhere, and this may be one by now
             return False
 
