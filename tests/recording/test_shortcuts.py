@@ -133,21 +133,109 @@ def test_an_error_inside_of_a_chain_shows_the_way_to_it(tmp_path: Path) -> None:
     def body(step: Any) -> Tensor:
         with pytest.raises(RuntimeError, match="shapes") as caught:
             loop.model(torch.ones(5, 2))
-        assert "linear.py" in "".join(traceback.format_tb(caught.tb))
-        assert caught.value.__context__ is None
+        assert "It was raised in Linear(in_features=3" in "".join(traceback.format_exception(caught.value))
+        before[:] = [parameter.detach().clone() for parameter in loop.model.parameters()]
+        return forward(loop)(step)
+
+    before: list[Tensor] = []
+    loop.step(body, keep=True)
+    after, recording = list(loop.model.parameters()), loop.recording()
+    assert not recording.gaps
+    for (name, _), old, new in zip(loop.model.named_parameters(), before, after, strict=True):
+        update = recording.series(name, "norm", of="update").values[-1]  # all were copied before the update
+        assert update == pytest.approx(float((new.detach() - old).norm()), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["__call__", "_call_impl"])
+def test_a_call_that_was_exchanged_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    calls: list[int] = []
+    original = getattr(nn.Linear, name)
+
+    def theirs(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return original(self, *args, **kwargs)
+
+    loop = Loop(tmp_path, mlp())
+    steps(loop)
+    monkeypatch.setattr(nn.Linear, name, theirs)
+    steps(loop)
+    assert len(calls) == 3 * 2
+
+
+def test_a_call_of_one_module_that_was_exchanged_is_called(tmp_path: Path) -> None:
+    loop, calls = Loop(tmp_path, mlp()), list[int]()
+    steps(loop)
+    original = loop.model[0]._call_impl
+    loop.model[0]._call_impl = lambda *args: calls.append(1) or original(*args)  # type: ignore[func-returns-value]
+    steps(loop)
+    assert len(calls) == 3
+
+
+def test_a_parameter_may_be_what_a_model_is_given(tmp_path: Path) -> None:
+    loop, latent = Loop(tmp_path, mlp()), nn.Parameter(torch.ones(5, 3))
+    for _ in range(4):
+        loop.step(lambda step: loop.model(latent).sum(), keep=True)
+    recording = loop.recording()
+    assert len(recording.steps) == 4 and not recording.gaps
+
+
+def test_what_torch_runs_inside_of_an_operation_runs_once(tmp_path: Path) -> None:
+    packed: list[int] = []
+
+    def pack(x: Tensor) -> Tensor:
+        packed.append(1)
+        if len(packed) == 3:
+            raise ValueError("theirs")
+        return x
+
+    loop = Loop(tmp_path, mlp())
+    steps(loop)
+
+    def body(step: Any) -> Tensor:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x), pytest.raises(ValueError, match="theirs"):
+            loop.model(torch.ones(5, 3))
         return forward(loop)(step)
 
     loop.step(body, keep=True)
+    assert len(packed) == 3 and not loop.recording().gaps
+
+
+GRADIENT = torch.ones(())
+
+
+def below_python(loss: Tensor, keeps_graph: bool = False) -> None:
+    engine = torch.autograd.Variable._execution_engine
+    engine.run_backward((loss,), (GRADIENT,), keeps_graph, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+def test_a_pass_that_is_missed_before_another_one_is_said(tmp_path: Path) -> None:
+    def both(loss: Tensor) -> None:
+        below_python(loss, keeps_graph=True)
+        loss.backward()
+
+    loop = Loop(tmp_path, mlp())
+    steps(loop)
+    for _ in range(2):
+        loop.step(forward(loop), keep=True, backward=both)
+    recording = loop.recording()
+    assert [gap.reason for gap in recording.gaps] == ["a backward pass began below Python, and nobody was told of it"]
+    assert recording.series("2.bias", "mean", of="gradient:loss").values[-1] == 2 * 5.0  # felt
+
+
+def test_gradients_of_earlier_steps_are_no_missed_pass(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, mlp())
+    steps(loop)
+    for number in range(4):  # cleared now and then
+        with loop.run.step() as step:
+            loop.model(torch.ones(5, 3)).sum().backward()
+            if number % 2:
+                loop.optimizer.step()
+                loop.optimizer.zero_grad()
+            step.decide(keep=True)
     assert not loop.recording().gaps
 
 
 def test_a_pass_that_is_missed_is_said_and_the_next_one_is_felt(tmp_path: Path) -> None:
-    gradient = torch.ones(())
-
-    def below_python(loss: Tensor) -> None:
-        engine = torch.autograd.Variable._execution_engine
-        engine.run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
-
     loop = Loop(tmp_path, mlp())
     steps(loop)
     for _ in range(3):

@@ -4,8 +4,8 @@
     bare        F.linear(x, weight, bias)
 
 The same function gets the same arguments, so nobody can tell the difference who does not look at Python itself, as
-debuggers, profilers and coverage do. While one of them does, and where anybody has exchanged a name on that way,
-`forward` is called.
+debuggers, profilers and coverage do. While one of them does, nothing is called in another way than by torch; and where
+anybody has exchanged a name on that way, `forward` is called.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ _trace, _profile = sys.gettrace, sys.getprofile
 _monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
 
 
-def _way(forward: Any, module: Any, *names: tuple[Any, str]) -> list[_Name] | None:
-    """The names that `forward` goes through, as torch has them; None if it is somebody else's by now."""
-    if own_code(forward, module) is None:
-        return None
-    return [(vars(owner), name, vars(owner)[name]) for owner, name in names]
+def _way(forward: Any, module: Any, *names: tuple[Any, str]) -> tuple[Any, list[_Name]]:
+    """A `forward` and the names that it goes through, as torch has them; None if it is somebody else's by now."""
+    own = forward if own_code(forward, module) is not None else None
+    return own, [(vars(owner), name, vars(owner)[name]) for owner, name in names]
 
 
-#: Class -> the names that its `forward` goes through. The last one is the operation, which gets input and parameters.
-_WAYS: dict[type, list[_Name] | None] = {
+#: Class -> its `forward` and the names that it goes through; the last one is the operation.
+_WAYS: dict[type, tuple[Any, list[_Name]]] = {
     nn.Linear: _way(nn.Linear.forward, linear, (functional, "linear")),
     nn.ReLU: _way(nn.ReLU.forward, activation, (functional, "relu"), (torch, "relu")),
     nn.Tanh: _way(nn.Tanh.forward, activation, (torch, "tanh")),
@@ -56,9 +55,10 @@ class BareCalls(NamedTuple):
     names: list[str]
     found: list[Any]
 
-    def now(self) -> list[Call]:
+    def now(self) -> list[Call] | None:
+        """None while somebody looks."""
         if _trace() is not None or _profile() is not None or (_monitoring is not None and _is_monitored()):
-            return self.forwards
+            return None
         return self.bare if all(map(is_, map(getitem, self.tables, self.names), self.found)) else self.forwards
 
 
@@ -67,15 +67,30 @@ def bare_calls(known: Iterable[Known]) -> BareCalls:
     bare: list[Call] = []
     names: dict[tuple[int, str], _Name] = {}
     for one in known:
-        way, call = _WAYS.get(one.module.__class__), (partial(one.forward, one.module), ())
-        forwards.append(call)
-        if way is None or one.func is not way[-1][2] or one.kwargs or len(one.args) != 1 + len(one.parameters):
-            bare.append(call)
+        forward, way = _WAYS.get(one.module.__class__, (None, []))
+        forwards.append((partial(one.forward, one.module), ()))
+        parameters = _behind_input(one)
+        if one.forward is not forward or one.func is not way[-1][2] or parameters is None:
+            bare.append(forwards[-1])
         else:
-            bare.append((one.func, tuple([parameter for _, parameter, _, _ in one.parameters])))
+            bare.append((one.func, parameters))
             names |= {(id(table), name): (table, name, found) for table, name, found in way}
     tables, keys, found = zip(*names.values(), strict=True) if names else ((), (), ())
     return BareCalls(forwards, bare, list(tables), list(keys), list(found))
+
+
+def _behind_input(known: Known) -> tuple[Any, ...] | None:
+    """What its operation was given after the input: parameters, or None in the place of one; None if anything else."""
+    if known.kwargs or not known.reads or known.reads[0] != -1 or known.inputs != (0,):
+        return None
+    owned = {slot: parameter for _, parameter, _, slot in known.parameters if parameter is not None}
+    read, found = iter(known.reads[1:]), list[Any]()
+    for argument in known.args[1:]:
+        parameter = None if argument is None else owned.get(next(read, -1))
+        if parameter is None and argument is not None:
+            return None
+        found.append(parameter)
+    return tuple(found)
 
 
 def _is_monitored() -> bool:

@@ -21,7 +21,7 @@ from endoscope.recording.known_calls import HOOKS_OF_MODULE, Known, all_hold, ow
 
 IN_SEQUENCE = own_code(nn.Sequential.forward, container)
 _FORWARD, _ITERATE = nn.Sequential.forward, nn.Sequential.__iter__
-_CALL = nn.Module.__call__
+_CALL, _IMPLEMENTATION = nn.Module.__call__, nn.Module._call_impl
 _CALLS_AS_TORCH_DOES = own_code(_CALL, module) is not None
 RELU = nn.ReLU.forward
 
@@ -33,6 +33,7 @@ class Chain(NamedTuple):
     container: nn.Module | None
     modules: list[nn.Module]
     links: list[Known]
+    classes: set[Any]
     calls: BareCalls
     no_copies: list[None]  # one for each
     rectified: list[int]  # numbers of the ReLUs whose argument nobody but the container has had
@@ -54,6 +55,9 @@ class Chain(NamedTuple):
                 or nn.Module.__call__ is not _CALL
             ):
                 return False
+            for one in self.classes:
+                if one.__call__ is not _CALL or one._call_impl is not _IMPLEMENTATION:
+                    return False
         return all_hold(self.links, slots, written)
 
 
@@ -64,7 +68,7 @@ def chains_among(modules: Iterable[nn.Module], known: Mapping[int, Known]) -> di
 
 
 def chain_of_one(known: Known) -> Chain:
-    return Chain(id(known.module), None, [known.module], [known], bare_calls([known]), [None], [], [0])
+    return Chain(id(known.module), None, [known.module], [known], set(), bare_calls([known]), [None], [], [0])
 
 
 def _chain_of(sequence: nn.Module, known: Mapping[int, Known]) -> Chain | None:
@@ -81,4 +85,5 @@ def _chain_of(sequence: nn.Module, known: Mapping[int, Known]) -> Chain | None:
         if number and link.forward is RELU and number - 1 not in rectified:
             rectified.append(number)
     held = [number for number in range(len(links)) if number + 1 not in rectified]
-    return Chain(id(sequence), sequence, modules, links, bare_calls(links), [None] * len(links), rectified, held)
+    classes, calls, no_copies = set(map(type, modules)), bare_calls(links), [None] * len(links)
+    return Chain(id(sequence), sequence, modules, links, classes, calls, no_copies, rectified, held)

@@ -98,6 +98,7 @@ def all_hold(known: Iterable[Known], slots: Mapping[int, int] | None, written: M
         if (
             any(HOOKS_OF_MODULE(attributes))
             or "forward" in attributes
+            or "_call_impl" in attributes
             or module.__class__.forward is not one.forward
             or (one.get_settings is not None and one.get_settings(module) != one.settings)
         ):

@@ -90,6 +90,7 @@ class LossGradients:
         self._may_have_come = False  # something, since it was drained
         self.were_announced = False  # passes of this step
         self.missed = False  # gradients have come in a pass of which nobody was told
+        self._had_gradients = False  # some parameters, when the step began
         self._stopped = False
         self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -137,7 +138,6 @@ class LossGradients:
     def engine_starts(self) -> None:
         """A backward pass begins, perhaps inside of another one."""
         self._depth += 1
-        self.were_announced = True
         if self._unseen or self._arrivals:
             self._look_at_unseen()
         self._prepare()
@@ -188,11 +188,14 @@ class LossGradients:
         alone = self._depth == 1 and not self.hold_all and not self._handed_over
         unhooked, after, before, unseen = self.unhooked, self._seen_after, self._seen_before, self._unseen
         if alone and not (after or before) and unhooked.relies_on_all():
-            self._unseen = unhooked.parameters
+            self._unseen, self.were_announced = unhooked.parameters, True
             return
+        if not self.were_announced and self._depth:
+            self.look_for_missed()
         self.alone = False  # or it would have to be asked
         if alone and unhooked.versions and unhooked.have_hooks_of_others():
             unhooked.versions.clear()  # nobody knows what they do with gradients
+        self.were_announced = self.were_announced or self._depth > 0
         for slot, parameter in unhooked.parameters:
             if not parameter.requires_grad or slot in before:
                 continue
@@ -247,6 +250,7 @@ class LossGradients:
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
         self.unhooked.know(parameters)
+        self._had_gradients = self.unhooked.have_gradients()
         if not passes_are_heard():
             self.hook_all_parameters()
 
@@ -260,8 +264,8 @@ class LossGradients:
         self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
 
     def look_for_missed(self) -> None:
-        """No pass was announced in a step that has results of models. If there are gradients, passes must be felt."""
-        if not self._may_have_come and self.unhooked.have_gradients():
+        """No pass was announced in this step so far. If gradients have come all the same, passes must be felt."""
+        if self.unhooked.versions and not self._had_gradients and self.unhooked.have_gradients():
             self.missed = True
             self.unhooked.versions.clear()
 
@@ -426,6 +430,8 @@ class LossGradients:
             if version_of(self.found[place][0]) != version:
                 del self._borrowed[slot], self.found[place]
                 self.lost.append(slot)
+        if self.lost:  # perhaps in a pass of which nobody was told: those of the next steps are felt
+            self.unhooked.versions.clear()
         return len(self.lost) == before
 
     def were_cleared(self, slot: int, gradient: Tensor) -> bool:
@@ -474,7 +480,7 @@ class LossGradients:
         self.alone = True
         self.looks_back = self._may_have_come = self.were_announced = self.missed = False
         self.current = self._running = self._pass_name = self._meter = None
-        self._depth, self._unseen = 0, []
+        self._depth, self._unseen, self._had_gradients = 0, [], self.unhooked.have_gradients()
         for kept in (self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
             if kept:
                 kept.clear()

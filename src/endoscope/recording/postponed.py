@@ -41,6 +41,7 @@ _CALL = own_code(torch.nn.Module._wrapped_call_impl, torch.nn.modules.module)
 _in_backward = torch._C._current_graph_task_id
 _unheard = torch._C.DisableTorchFunction
 _grad_on = torch.is_grad_enabled
+_TENSORS = frozenset({Tensor})
 _LASTING = ATOMS | {Tensor, Parameter}  # arguments that nobody can change after a call
 
 
@@ -121,10 +122,8 @@ class Notes:
                 versions: list[int] = []
                 if root:
                     with _unheard():
-                        try:
-                            versions = [*map(_VERSION, args)]
-                        except (AttributeError, RuntimeError):  # not all of them are tensors, or count their writes
-                            versions = versions_of([value for value in args if value.__class__ is Tensor])
+                        tensors = args if _TENSORS.issuperset(map(type, args)) else [*filter(_is_tensor, args)]
+                        versions = versions_of(tensors)
                 self.taken.append((BEGUN, module, args, position, root, versions, _grad_on()))
                 recorder.inside_target = inside or root
                 if original is None and id(module) in recorder.shortcuts.chains:
@@ -137,7 +136,7 @@ class Notes:
             elif chain is None:
                 out = module.forward(*args)
             else:
-                out = self.run(chain, chain.calls.now(), args[0], position, is_noted=True)
+                out = self.run(*chain, args[0], position, is_noted=True)
         except BaseException:
             if self._steps == steps:
                 recorder.end_current(root)
@@ -153,14 +152,15 @@ class Notes:
             recorder.give_up("the result of a module", error)
         return out
 
-    def _chain(self, model: torch.nn.Module, args: Any) -> Chain | None:
-        """What the `forward` of a model consists of that is a container of known modules."""
+    def _chain(self, model: torch.nn.Module, args: Any) -> tuple[Chain, list[Call]] | None:
+        """What the `forward` of a model consists of that is a container of known modules, and how they are called."""
         recorder = self.recorder
         chain, written = recorder.shortcuts.chains[id(model)], recorder.aliasing.readers
         if len(args) != 1 or args[0].__class__ is not Tensor or id(args[0]) in written or not _grad_on():
             return None
         holds = chain.still_holds(recorder.ids if self.were_read else None, written, whatever_hooks=True)
-        return chain if holds else None
+        calls = chain.calls.now() if holds else None
+        return None if calls is None else (chain, calls)
 
     def run(self, chain: Chain, calls: list[Call], given: Tensor, position: Any, is_noted: bool = False) -> Tensor:
         """Modules that are known, one after the other; `is_noted` if the call of their container is noted already."""
@@ -171,27 +171,26 @@ class Notes:
             with _unheard():
                 copies = ahead.waiting.pop(chain.key, None)
                 if copies is not None and copies.fit():
-                    ahead.done.append(chain.key)
                     makes = copies.makes
                 for (function, parameters), make in zip(calls, makes, strict=True):
                     if make is not None:
                         make()
                     given = function(given, *parameters)
                     results.append(given)
+                if makes is not chain.no_copies:
+                    ahead.done.append(chain.key)
                 try:
                     versions = [*map(_VERSION, results)]
                 except RuntimeError:  # inference tensors do not count
                     versions = versions_of(results)
                 self.taken.append((CHAIN, chain, first, results, versions, position, container))
                 return given
-        except Exception:
-            self._broke_off(chain, first, results, position, container)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Exception) and len(results) < len(chain.links):
+                # The traceback does not show it, as it would with the functions of torch around it.
+                error.add_note(f"It was raised in {chain.links[len(results)].module}.")
             self._broke_off(chain, first, results, position, container)
             raise
-        for link in chain.links[len(results) :]:  # it is raised once more, with all functions of torch around it
-            given = link.forward(link.module, given)
-        return given
 
     def _broke_off(self, chain: Chain, given: Tensor, results: list[Tensor], position: Any, container: Any) -> None:
         """What there is to note of a chain of which one module has raised an error."""
@@ -285,9 +284,6 @@ class Notes:
         if not gradients.cells.gather(held, rectified, gradients.hooks.places):
             recorder.catch_up()
 
-    def models_returned(self) -> bool:
-        return any(note[0] == ENDED and note[4] for note in self.taken)
-
     def held(self) -> list[Tensor]:
         """What the notes hold for good, but for what modules have computed into memory of their own."""
         found: list[Tensor] = []
@@ -345,3 +341,7 @@ class Notes:
             given = out
         if container is not None:
             recorder.end_current(False, given, versions[-1])
+
+
+def _is_tensor(value: Any) -> bool:
+    return value.__class__ is Tensor

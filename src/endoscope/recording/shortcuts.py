@@ -84,7 +84,7 @@ class Shortcuts:
         return self._notes.call(None, model, args, kwargs)
 
     def _call_chain(self, chain: Chain, observer: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        recorder, notes, position = self._recorder, self._notes, None
+        recorder, notes, position, calls = self._recorder, self._notes, None, None
         try:
             if (
                 not kwargs
@@ -101,10 +101,11 @@ class Shortcuts:
                 # Slots of parameters change when somebody writes into them, and then notes are read.
                 and chain.still_holds(recorder.ids if notes.were_read else None, recorder.aliasing.readers)
             ):
-                calls, position = chain.calls.now(), notes.position(_getframe(2))
+                calls = chain.calls.now()
+                position = notes.position(_getframe(2))
         except Exception as error:
             recorder.give_up("a module call", error)
             position = None
-        if position is None:
+        if position is None or calls is None:
             return observer(module, args, kwargs)
         return notes.run(chain, calls, args[0], position)
