@@ -208,17 +208,24 @@ def below_python(loss: Tensor, keeps_graph: bool = False) -> None:
     engine.run_backward((loss,), (GRADIENT,), keeps_graph, False, (), allow_unreachable=True, accumulate_grad=True)
 
 
-def test_a_pass_that_is_missed_before_another_one_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("cleared", [True, False])
+def test_a_pass_that_is_missed_beside_another_one_is_said(tmp_path: Path, first: bool, cleared: bool) -> None:
     def both(loss: Tensor) -> None:
-        below_python(loss, keeps_graph=True)
-        loss.backward()
+        if first:
+            below_python(loss, keeps_graph=True)
+        loss.backward(retain_graph=not first)
+        if not first:
+            below_python(loss)
 
     loop = Loop(tmp_path, mlp())
     steps(loop)
+    loop.optimizer.zero_grad(set_to_none=cleared)
     for _ in range(2):
         loop.step(forward(loop), keep=True, backward=both)
     recording = loop.recording()
-    assert [gap.reason for gap in recording.gaps] == ["a backward pass began below Python, and nobody was told of it"]
+    assert "a backward pass began below Python, and nobody was told of it" in {gap.reason for gap in recording.gaps}
+    assert {gap.step for gap in recording.gaps} == {3}
     assert recording.series("2.bias", "mean", of="gradient:loss").values[-1] == 2 * 5.0  # felt
 
 

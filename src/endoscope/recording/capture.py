@@ -249,8 +249,6 @@ class Capture:
         moved = groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]]
         if not self.gradients.alone:  # who was not heard may have written: nothing that was copied ahead counts
             self.parameters.ahead.end_step()
-        if not self.gradients.were_announced:
-            self.gradients.look_for_missed()
         self.parameters.copy_those(moved)
         with torch._C.DisableTorchFunction():
             ids = set(map(id, moved))

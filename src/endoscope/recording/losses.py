@@ -88,9 +88,9 @@ class LossGradients:
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
-        self.were_announced = False  # passes of this step
+        self._announced = 0  # passes since then
+        self._results: list[list[Tensor]] = []  # cells of what models have returned
         self.missed = False  # gradients have come in a pass of which nobody was told
-        self._had_gradients = False  # some parameters, when the step began
         self._stopped = False
         self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -141,6 +141,7 @@ class LossGradients:
         if self._unseen or self._arrivals:
             self._look_at_unseen()
         self._prepare()
+        self._announced += 1
 
     def engine_stopped(self) -> None:
         if self._unseen or self._arrivals:
@@ -188,14 +189,11 @@ class LossGradients:
         alone = self._depth == 1 and not self.hold_all and not self._handed_over
         unhooked, after, before, unseen = self.unhooked, self._seen_after, self._seen_before, self._unseen
         if alone and not (after or before) and unhooked.relies_on_all():
-            self._unseen, self.were_announced = unhooked.parameters, True
+            self._unseen = unhooked.parameters
             return
-        if not self.were_announced and self._depth:
-            self.look_for_missed()
         self.alone = False  # or it would have to be asked
         if alone and unhooked.versions and unhooked.have_hooks_of_others():
             unhooked.versions.clear()  # nobody knows what they do with gradients
-        self.were_announced = self.were_announced or self._depth > 0
         for slot, parameter in unhooked.parameters:
             if not parameter.requires_grad or slot in before:
                 continue
@@ -250,7 +248,6 @@ class LossGradients:
     def watch_parameters(self, parameters: Iterable[tuple[int, Tensor]]) -> None:
         """Those that learn, by their slots."""
         self.unhooked.know(parameters)
-        self._had_gradients = self.unhooked.have_gradients()
         if not passes_are_heard():
             self.hook_all_parameters()
 
@@ -259,13 +256,16 @@ class LossGradients:
     def tell_of_pass(self, tensor: Tensor) -> None:
         """The gradient of this one tells of passes that nobody announces.
 
-        That is not needed where earlier passes were announced: then they all are, or `look_for_missed` finds out.
+        Where earlier passes were announced, it is enough to count its gradients: see `drain`.
         """
-        self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
+        if self.unhooked.versions:
+            self._results.append(self.cells.take(tensor, self.hooks.places))
+        else:
+            self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
 
-    def look_for_missed(self) -> None:
-        """No pass was announced in this step so far. If gradients have come all the same, passes must be felt."""
-        if self.unhooked.versions and not self._had_gradients and self.unhooked.have_gradients():
+    def _look_for_missed(self) -> None:
+        """The result of a model has got more gradients than passes were announced: from now on all must be felt."""
+        if any(len(cell) > self._announced for cell in self._results):
             self.missed = True
             self.unhooked.versions.clear()
 
@@ -279,9 +279,11 @@ class LossGradients:
 
     def drain(self) -> None:
         """Whatever has come belongs to the pass that began last."""
+        if self._results and not self.missed:
+            self._look_for_missed()
         if not self._may_have_come:
             return
-        self._may_have_come = self._depth > 0
+        self._may_have_come, self._announced = self._depth > 0, self._depth
         try:
             arrivals = self._arrivals.copy()
             self._arrivals.clear()
@@ -430,8 +432,6 @@ class LossGradients:
             if version_of(self.found[place][0]) != version:
                 del self._borrowed[slot], self.found[place]
                 self.lost.append(slot)
-        if self.lost:  # perhaps in a pass of which nobody was told: those of the next steps are felt
-            self.unhooked.versions.clear()
         return len(self.lost) == before
 
     def were_cleared(self, slot: int, gradient: Tensor) -> bool:
@@ -478,10 +478,10 @@ class LossGradients:
         """After `let_go`: as if nothing had ever been watched but the parameters."""
         self._stopped = self._broken = self.hold_all = self._handed_over = False
         self.alone = True
-        self.looks_back = self._may_have_come = self.were_announced = self.missed = False
+        self.looks_back = self._may_have_come = self.missed = False
         self.current = self._running = self._pass_name = self._meter = None
-        self._depth, self._unseen, self._had_gradients = 0, [], self.unhooked.have_gradients()
-        for kept in (self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
+        self._depth, self._unseen, self._announced = 0, [], 0
+        for kept in (self._results, self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
             if kept:
                 kept.clear()
 

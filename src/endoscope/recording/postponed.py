@@ -214,9 +214,8 @@ class Notes:
             self.taken.append((ENDED, out, version, _grad_on(), root))
             if root:
                 recorder.inside_target = False
-                gradients = recorder.holder.gradients
-                if not gradients.unhooked.versions and out.grad_fn is not None:
-                    gradients.tell_of_pass(out)
+                if out.grad_fn is not None:
+                    recorder.holder.gradients.tell_of_pass(out)
         if len(self.taken) > MOST:
             recorder.catch_up()
 

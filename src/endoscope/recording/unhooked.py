@@ -48,10 +48,6 @@ class Unhooked:
             and all(map(_LEARNS, tensors))
         )
 
-    def have_gradients(self) -> bool:
-        """Any of them."""
-        return any(map(is_not, map(_GRADIENT, self._tensors), repeat(None)))
-
     def have_hooks_of_others(self) -> bool:
         found = filter(None, chain.from_iterable(map(_HOOKS, self._tensors)))
         return any(max(hooks) >= 0 for hooks in found)  # the numbers of ours are negative
