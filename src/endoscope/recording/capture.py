@@ -349,10 +349,7 @@ class Capture:
 
     def not_held(self) -> list[GapRecord]:
         reason = "it exists only inside of torch.func: vmap, grad and the like"
-        gaps = [GapRecord(self._computed_name(held)[0], "value", reason) for held in self.recorder.holder.refused]
-        if self.gradients.missed:
-            gaps.append(GapRecord("", "gradient", "a backward pass began below Python, and nobody was told of it"))
-        return gaps
+        return [GapRecord(self._computed_name(held)[0], "value", reason) for held in self.recorder.holder.refused]
 
     def _computed_name(self, held: Held) -> tuple[str, str, str]:
         if held.call < 0:

@@ -74,11 +74,6 @@ class Cells:
                 places.append((hooks, number))
         return True
 
-    def take(self, tensor: Tensor, places: list[tuple[dict[Any, Any], int]]) -> list[Tensor]:
-        """The cell of one tensor that has a `grad_fn`."""
-        self.gather([tensor], [], places)
-        return self._cells[id(tensor)][1]
-
     def add(self, tensor: Tensor, gradient: Tensor) -> None:
         """A gradient that came before its hook was there."""
         if id(tensor) in self._cells:

@@ -88,9 +88,6 @@ class LossGradients:
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
-        self._announced = 0  # passes since then
-        self._results: list[list[Tensor]] = []  # cells of what models have returned
-        self.missed = False  # gradients have come in a pass of which nobody was told
         self._stopped = False
         self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -141,7 +138,6 @@ class LossGradients:
         if self._unseen or self._arrivals:
             self._look_at_unseen()
         self._prepare()
-        self._announced += 1
 
     def engine_stopped(self) -> None:
         if self._unseen or self._arrivals:
@@ -254,20 +250,8 @@ class LossGradients:
     # ---- values that have no slot yet ------------------------------------------------------------
 
     def tell_of_pass(self, tensor: Tensor) -> None:
-        """The gradient of this one tells of passes that nobody announces.
-
-        Where earlier passes were announced, it is enough to count its gradients: see `drain`.
-        """
-        if self.unhooked.versions:
-            self._results.append(self.cells.take(tensor, self.hooks.places))
-        else:
-            self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
-
-    def _look_for_missed(self) -> None:
-        """The result of a model has got more gradients than passes were announced: from now on all must be felt."""
-        if any(len(cell) > self._announced for cell in self._results):
-            self.missed = True
-            self.unhooked.versions.clear()
+        """The gradient of this one tells of passes that nobody announces."""
+        self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
 
     def _felt(self, reference: Any, gradient: Tensor) -> None:
         if not self._depth:
@@ -279,11 +263,9 @@ class LossGradients:
 
     def drain(self) -> None:
         """Whatever has come belongs to the pass that began last."""
-        if self._results and not self.missed:
-            self._look_for_missed()
         if not self._may_have_come:
             return
-        self._may_have_come, self._announced = self._depth > 0, self._depth
+        self._may_have_come = self._depth > 0
         try:
             arrivals = self._arrivals.copy()
             self._arrivals.clear()
@@ -478,10 +460,10 @@ class LossGradients:
         """After `let_go`: as if nothing had ever been watched but the parameters."""
         self._stopped = self._broken = self.hold_all = self._handed_over = False
         self.alone = True
-        self.looks_back = self._may_have_come = self.missed = False
+        self.looks_back = self._may_have_come = False
         self.current = self._running = self._pass_name = self._meter = None
-        self._depth, self._unseen, self._announced = 0, [], 0
-        for kept in (self._results, self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
+        self._depth, self._unseen = 0, []
+        for kept in (self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
             if kept:
                 kept.clear()
 
