@@ -134,7 +134,7 @@ class Capture:
         self.selection = selection
         self.heard = StepRecorder(
             names(watches), inventory.calls, inventory.sources, inventory.known_calls, rooms.ahead, self.gradients,
-            selection.may_match_type, failed, own_hooks(watches), postpones and inventory.was_heard,
+            selection.may_match_type, failed, inventory.chains, own_hooks(watches), postpones and inventory.was_heard,
         )  # fmt: skip
         self._names = inventory.calls  # what it goes by
         self.batches = Batches(watches, self.heard)

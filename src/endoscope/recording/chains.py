@@ -61,10 +61,20 @@ class Chain(NamedTuple):
         return all_hold(self.links, slots, written)
 
 
-def chains_among(modules: Iterable[nn.Module], known: Mapping[int, Known]) -> dict[int, Chain]:
-    """By the ids of their containers."""
-    found = [_chain_of(module, known) for module in modules if module.__class__ is nn.Sequential]
-    return {chain.key: chain for chain in found if chain is not None}
+class Chains:
+    """Those of the watched models, by the ids of what is called; steps share them until more modules are known."""
+
+    def __init__(self) -> None:
+        self.count = -1  # of known modules
+        self.single: dict[int, Chain] = {}
+        self.containers: dict[int, Chain] = {}
+
+    def look(self, modules: Iterable[nn.Module], known: Mapping[int, Known]) -> None:
+        if self.count != len(known):
+            self.count = len(known)
+            found = [_chain_of(module, known) for module in modules if module.__class__ is nn.Sequential]
+            self.containers = {chain.key: chain for chain in found if chain is not None}
+            self.single = {identity: chain_of_one(one) for identity, one in known.items()}
 
 
 def chain_of_one(known: Known) -> Chain:

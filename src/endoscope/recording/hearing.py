@@ -42,6 +42,7 @@ from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
     from endoscope.recording.ahead import Ahead
+    from endoscope.recording.chains import Chains
     from endoscope.recording.losses import LossGradients
     from endoscope.recording.sources import Sources
 
@@ -73,13 +74,14 @@ class StepRecorder(Recorder):
         gradients: LossGradients,
         functions: Callable[[str], bool] | None,
         failed: Callable[[str, BaseException], None],
+        chains: Chains,
         own_hooks: dict[int, list[list[Any]]],
         postpones: bool = False,
     ) -> None:
         holder = Holder(gradients, functions)
         self.notes = Notes(self)
         self.known_calls = known_calls  # by the id of the module
-        self.shortcuts = Shortcuts(self, own_hooks)
+        self.shortcuts = Shortcuts(self, chains, own_hooks)
         self.ahead = ahead
         self.postpones = postpones and holder.idle and passes_are_heard()
         super().__init__(full=False, keeper=holder)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from endoscope.capture.calls import Calls
 from endoscope.capture.regions import is_uninitialised
+from endoscope.recording.chains import Chains
 from endoscope.recording.known_calls import Known
 from endoscope.recording.sources import Sources
 from endoscope.recording.watch import Watch
@@ -43,6 +44,7 @@ class Inventory:
         self.positions: dict[int, int] = {}  # id of a parameter -> its position
         self.buffers: list[tuple[str, Tensor]] = []
         self.known_calls: dict[int, Known] = {}  # by the id of the module
+        self.chains = Chains()
         self.reliable: dict[int, int] = {}  # parameters that have their gradient when a pass has ended: `losses.py`
         self.was_heard = False  # so that it is known what there is to know about calls
 
@@ -53,7 +55,7 @@ class Inventory:
         self.parameters, self.buffers, self._modules, self.positions = [], [], [], {}
         self._attributes, self._tables, self._full, self._empty = [], [], [], []
         self._lengths, self._names, self._seen, self._lazy = [], [], [], []
-        self.known_calls = {}
+        self.known_calls, self.chains = {}, Chains()
 
     def look_again(self) -> None:
         """There are more models than before."""
@@ -105,7 +107,7 @@ class Inventory:
         self.was_heard = False
         self.reliable = {}
         self.calls = Calls()
-        self.known_calls = {}
+        self.known_calls, self.chains = {}, Chains()
         parameters: dict[int, tuple[str, Tensor]] = {}
         buffers: dict[int, tuple[str, Tensor]] = {}
         for watch in self._watches:

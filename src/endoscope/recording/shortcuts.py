@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.active import ACTIVE, BLOCKS
-from endoscope.recording.chains import Chain, chain_of_one, chains_among
+from endoscope.recording.chains import Chain, Chains
 from endoscope.recording.known_calls import GLOBAL_HOOKS, HOOKS_OF_MODULE
 
 if TYPE_CHECKING:
@@ -37,10 +37,11 @@ _getframe, _get_ident = sys._getframe, threading.get_ident
 class Shortcuts:
     """Those of one recorder, by the ids of the modules; made anew when more is known."""
 
-    def __init__(self, recorder: StepRecorder, own_hooks: dict[int, list[list[Any]]]) -> None:
+    def __init__(self, recorder: StepRecorder, known: Chains, own_hooks: dict[int, list[list[Any]]]) -> None:
         """`own_hooks` are those that a model has if nobody else has put any on it, by its id."""
         self._recorder, self._notes = recorder, recorder.notes
         self._own_hooks = own_hooks
+        self._known = known
         self.chains: dict[int, Chain] = {}  # containers
         self.ways: dict[int, Way] = {}
         self.count = -1  # of known modules
@@ -48,13 +49,14 @@ class Shortcuts:
 
     def look(self) -> None:
         """More modules are known than before."""
-        known, addresses = self._recorder.known_calls, self._recorder.calls.addresses
-        self.count = len(known)
-        self.chains = chains_among([module for _, module in addresses.values()], known)
-        single = {identity: chain_of_one(one) for identity, one in known.items()}
+        recorder, known = self._recorder, self._known
+        known.look([module for _, module in recorder.calls.addresses.values()], recorder.known_calls)
+        self.count, self.chains = known.count, known.containers
         self.ways.clear()
-        self.ways.update({identity: (self._call_chain, chain) for identity, chain in (single | self.chains).items()})
-        self.ways.update(dict.fromkeys(self._recorder.roots, (self._call_model, None)))
+        if recorder.postpones:  # others do not ask for them
+            chains = known.single | known.containers
+            self.ways.update({identity: (self._call_chain, chain) for identity, chain in chains.items()})
+            self.ways.update(dict.fromkeys(recorder.roots, (self._call_model, None)))
 
     # Behind each of these, a function of `exchange.py` and, mostly, that of `nn.Module.__call__`.
 
