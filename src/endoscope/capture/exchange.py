@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import repeat
-from operator import attrgetter, getitem, is_
+from operator import attrgetter, getitem, is_, setitem
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -58,14 +58,15 @@ class Exchanges:
         self._tables: list[Mapping[str, Any]] = []
         self._keys: list[str] = []
         self._found: list[Any] = []
-        # Functions whose code is exchanged; everything else, with who has it: names in modules, attributes of classes.
+        # Functions whose code is exchanged; names in modules, by their tables; attributes of classes, by the classes.
         self._functions: list[FunctionType] = []
         self._codes: list[CodeType] = []
         self._observing: list[CodeType] = []
-        self._owners: list[Any] = []
+        self._modules: list[dict[str, Any]] = []
         self._names: list[str] = []
         self._originals: list[Any] = []
         self._replacements: list[Any] = []
+        self._attributes: list[tuple[Any, str, Any, Any]] = []  # owner, name, original, replacement
         self._inherited: list[tuple[Any, str, Any, Any]] = []  # owner, name, original, replacement
 
     def add(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -76,10 +77,14 @@ class Exchanges:
             self._inherited.append((owner, name, original, make(original)))
             return
         self.expect(owner, name)
-        self._owners.append(owner)
+        original, replacement = vars(owner)[name], make(getattr(owner, name))
+        if not isinstance(owner, ModuleType):
+            self._attributes.append((owner, name, original, replacement))
+            return
+        self._modules.append(vars(owner))
         self._names.append(name)
-        self._originals.append(vars(owner)[name])
-        self._replacements.append(make(getattr(owner, name)))
+        self._originals.append(original)
+        self._replacements.append(replacement)
 
     def add_code(self, owner: Any, name: str, make: Callable[[Any], Any], shortcut: Shortcut | None = None) -> bool:
         """Whether it can be done: only with a function, or with one that is wrapped, and not with any closure.
@@ -100,16 +105,23 @@ class Exchanges:
         self._add_function(function, _with_constants(code, constants))
         return True
 
-    def add_unheard(self, owner: Any, name: str, modes: Modes) -> None:
+    def add_unheard(
+        self, owner: Any, name: str, modes: Modes, template: FunctionType | None = None, *tools: Any
+    ) -> None:
         """A method that computes nothing is called without the one mode of ours; modes of others hear it all the same.
 
-        Its code is exchanged for one that needs no other function of Python.
+        Its code is exchanged for one that needs no other function of Python. That of a `template` gets, as its tools, a
+        function that does this, what is needed to see whether the one mode is ours, and the `tools`.
         """
         function = vars(owner).get(name)
         if can_be_exchanged(function) and not function.__code__.co_freevars:
             self.expect(owner, name)
-            tools = (_twin(function), modes, _stack_depth, _stack_at, _pop_mode, _push_mode)
-            self._add_function(function, _with_constants(_UNHEARD, {_TOOLS: tools}))
+            seen = modes, _stack_depth, _stack_at
+            code = _with_constants(_hand_over_unheard.__code__, {_TOOLS: (_twin(function), *seen, _pop_mode, _push_mode)})
+            if template is not None:
+                unheard = FunctionType(code, globals(), name)
+                code = _with_constants(template.__code__, {_TOOLS: (unheard, *seen, *tools)})
+            self._add_function(function, code)
 
     def _add_function(self, function: FunctionType, code: CodeType) -> None:
         self._functions.append(function)
@@ -142,17 +154,19 @@ class Exchanges:
         if not (self._tables or self._inherited) or not self.fit():
             return False
         self.are_on = True
-        _exhaust(map(setattr, self._owners, self._names, self._replacements))
+        _exhaust(map(setitem, self._modules, self._names, self._replacements))
         _exhaust(map(setattr, self._functions, _CODE, self._observing))
-        for owner, name, _, replacement in self._inherited:
+        for owner, name, _, replacement in self._attributes + self._inherited:
             setattr(owner, name, replacement)
         return True
 
     def take_off(self) -> None:
         if self.are_on:
             self.are_on = False
-            _exhaust(map(setattr, self._owners, self._names, self._originals))
+            _exhaust(map(setitem, self._modules, self._names, self._originals))
             _exhaust(map(setattr, self._functions, _CODE, self._codes))
+            for owner, name, original, _ in self._attributes:
+                setattr(owner, name, original)
             for owner, name, _, _ in self._inherited:
                 delattr(owner, name)
 
@@ -200,7 +214,6 @@ def _with_class(__class__: Any) -> FunctionType:
 #: Free variables of the original -> code with the same ones.
 _HANDING_OVER = {(): _hand_over.__code__, ("__class__",): _with_class(None).__code__}
 _PACKED = _hand_over_packed.__code__
-_UNHEARD = _hand_over_unheard.__code__
 
 
 def _twin(function: FunctionType) -> FunctionType:

@@ -13,7 +13,7 @@ Why each is needed:
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
 - `Optimizer.zero_grad`: setting gradients to None computes nothing, and hearing it costs two calls per parameter.
-- `record_function`, which is around every `optimizer.step()`: marks for a profiler compute nothing either.
+- `record_function`, which is around every `optimizer.step()`: marks for a profiler compute nothing either (`profiler_marks.py`).
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
   so it is said.
 
@@ -37,6 +37,7 @@ from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, lone_recorder, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
 from endoscope.capture.exchange import NO_WAYS, Exchanges, Modes, Shortcut, can_be_exchanged
+from endoscope.capture.profiler_marks import exchange_marks
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
@@ -67,6 +68,7 @@ def passes_are_heard() -> bool:
 
 
 def all_exchanges() -> Exchanges:
+    """What training calls in every step."""
     exchanges = Exchanges()
     _open_composites(exchanges)
     if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, shortcut):  # somebody else's by now
@@ -84,12 +86,17 @@ def all_exchanges() -> Exchanges:
     else:  # somebody else's by now: it is heard as a function, then
         _openly.discard("backward")
         exchanges.expect(torch.autograd, "backward")
-    exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
-    _observe_transforms(exchanges)
-    exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
     exchanges.add_code(torch.optim.Optimizer, "zero_grad", _unheard_clearing)
-    for name in ("__enter__", "__exit__"):
-        exchanges.add_unheard(torch.autograd.profiler.record_function, name, _modes)
+    exchange_marks(exchanges, _modes)
+    _observe_transforms(exchanges)
+    return exchanges
+
+
+def standing_exchanges() -> Exchanges:
+    """What training hardly ever calls."""
+    exchanges = Exchanges()
+    exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
+    exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
     exchanges.add(threading.Thread, "start", _announced("a thread was started"))
     exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
     return exchanges

@@ -1,6 +1,13 @@
 """Exchanges a few names of torch while something is being traced, and puts them back; `observers.py` says what for.
 
 Patches are process-wide and counted: the first trace puts them in, the last takes them out.
+
+    of every trace, every recorded step    what training calls all the time: modules, backward passes, …
+    of a trace, or a whole run             what it hardly ever calls: threads, TorchScript, transforms, new parameters
+
+The second kind stays where it is between the steps of a run (`stand`). Whoever calls it then gets the original, one
+function later; to exchange it in every step would cost more than all that a step does with it, for nobody else has
+brought it into the processor's cache.
 """
 
 from __future__ import annotations
@@ -18,14 +25,16 @@ from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, recorders_here
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.exchange import NO_WAYS, Exchanges
-from endoscope.capture.observers import all_exchanges, listen_for, shortcut
+from endoscope.capture.observers import all_exchanges, listen_for, shortcut, standing_exchanges
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 _exchanges = Exchanges()  # of the last time: a recording puts them in at every step
+_standing = Exchanges()  # the same, of what is hardly ever called
 _traces = 0
+_runs = 0  # that want it to stay
 
 
 def activate(recorder: Recorder) -> None:
@@ -33,6 +42,8 @@ def activate(recorder: Recorder) -> None:
     with active.lock:
         if not _exchanges.are_on and not _exchanges.put():
             _install()
+        if not _standing.are_on and not _standing.put():
+            _install_standing()
         run_compiled_code_eagerly()
         _traces += 1
         ACTIVE.setdefault(threading.get_ident(), []).append(recorder)
@@ -53,6 +64,8 @@ def deactivate(recorder: Recorder) -> None:
         if not _traces:
             run_compiled_code_again()
             _exchanges.take_off()
+            if not _runs:
+                _standing.take_off()
 
 
 def _take_out(recorder: Recorder) -> None:
@@ -112,6 +125,8 @@ def hold(block: Any) -> None:
     with active.lock:
         if not _exchanges.are_on and not _exchanges.put():
             _install()
+        if not _standing.are_on and not _standing.put():
+            _install_standing()
         run_compiled_code_eagerly()
         _traces += 1
         BLOCKS[threading.get_ident(), id(block.model)] = block
@@ -130,6 +145,23 @@ def release(block: Any, outer: Any, thread: int | None = None) -> None:
         if not _traces:
             run_compiled_code_again()
             _exchanges.take_off()
+            if not _runs:
+                _standing.take_off()
+
+
+def stand() -> None:
+    """What is hardly ever called stays exchanged, once it is, until `fall` is called as often."""
+    global _runs
+    with active.lock:
+        _runs += 1
+
+
+def fall() -> None:
+    global _runs
+    with active.lock:
+        _runs -= 1
+        if not _runs and not _traces:
+            _standing.take_off()
 
 
 def block_around(model: torch.nn.Module) -> Any:
@@ -145,6 +177,8 @@ def _after_fork() -> None:
             deactivate(recorder)
     for thread, model in [key for key in BLOCKS if key[0] != threading.get_ident()]:
         release(BLOCKS[thread, model], None, thread)
+    while _runs:  # they do not record here
+        fall()
 
 
 def _before_fork() -> None:
@@ -160,3 +194,9 @@ def _install() -> None:
     global _exchanges
     _exchanges = all_exchanges()
     _exchanges.put()
+
+
+def _install_standing() -> None:
+    global _standing
+    _standing = standing_exchanges()
+    _standing.put()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from endoscope.capture.patches import fall, stand
 from endoscope.errors import BadArgument
 from endoscope.recording import forks
 from endoscope.recording.budget import Budget
@@ -186,7 +187,9 @@ class Run:
         self._worker.put(self._writer.close)
         self._worker.stop()
         self._finisher.let_go()
-        self._heap.let_go()
+        if self._heap.keeps:
+            self._heap.let_go()
+            fall()
         atexit.unregister(self._at_exit)
 
     def __enter__(self) -> Run:
@@ -237,6 +240,7 @@ class Run:
             return
         if not self._heap.keeps:
             self._heap.keep()
+            stand()
         spectra = self._spectra is not None and self._spectra.wanted(step.number, step.type)
         early = verdict.final and self._may_measure_early(step) and not spectra
         capture = self._captures.make(postpones=not early)

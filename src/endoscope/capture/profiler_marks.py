@@ -1,0 +1,81 @@
+"""Marks that torch's optimizers make for a profiler, which are not made while nobody profiles.
+
+    optimizer.step(), optimizer.zero_grad()   ─► record_function.__enter__ ─► a call into torch's dispatcher
+                                                 record_function.__exit__  ─► another one
+
+A mark tells whoever has asked torch to be called at marks. If nobody has, it tells nobody, and costs a training step of
+a small network a hundredth of its time, for this code of torch has left the processor's cache since the last step. So
+while a step is recorded, it is asked first. Torch itself knows who wants to be called, profilers or anybody else;
+where it does not say so, the marks are made.
+
+Only those of optimizers: they live for one `with` block. Somebody's own may be used again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd.profiler import record_function
+
+if TYPE_CHECKING:
+    from endoscope.capture.exchange import Exchanges, Modes
+
+_LIBRARIES = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}
+_HAS_CALLBACKS = "_ZN2at12hasCallbacksEv"  # at::hasCallbacks(), as Linux and macOS name it
+_MONITOR = "torch.profiler._cupti_monitor"  # an observer of CUDA, which is told by torch's Python code
+
+
+def exchange_marks(exchanges: Exchanges, modes: Modes) -> None:
+    """Nobody's mode but ours goes without hearing of them; who profiles is told of all."""
+    asked = callbacks_are_asked_for()
+    if asked is None:
+        exchanges.add_unheard(record_function, "__enter__", modes)
+        exchanges.add_unheard(record_function, "__exit__", modes)
+    else:
+        exchanges.add_unheard(record_function, "__enter__", modes, _enter, asked, sys.modules, _MONITOR)
+        exchanges.add_unheard(record_function, "__exit__", modes, _leave)
+
+
+@functools.cache
+def callbacks_are_asked_for() -> Callable[[], bool] | None:
+    """What tells whether anybody is called at marks, in this thread or everywhere; None if torch does not say."""
+    library = Path(torch.__file__).parent / "lib" / _LIBRARIES.get(sys.platform, "libtorch_cpu.so")
+    try:
+        found = ctypes.PyDLL(str(library))[_HAS_CALLBACKS]  # loaded long ago
+    except (OSError, AttributeError):
+        return None
+    found.restype, found.argtypes = ctypes.c_bool, []
+    return found
+
+
+# Code that is put in the place of torch's: see `Exchanges.add_unheard`.
+
+
+def _enter(self: Any, *args: Any, **kwargs: Any) -> Any:
+    tools: Any = "stands for tools until they are put here"
+    unheard, modes, depth, top, asked, loaded, monitor = tools
+    others = depth() - (depth() > 0 and isinstance(top(0), modes.ours))  # a mode that hears of marks
+    if (
+        not others
+        and self.name.__class__ is str
+        and self.name.startswith("Optimizer.")
+        and not asked()
+        and getattr(loaded.get(monitor), "_monitor_singleton", None) is None
+    ):
+        self.run_callbacks_on_exit = False  # the end does nothing then, also torch's own, should it be back by that time
+        return self
+    return unheard(self, *args, **kwargs)
+
+
+def _leave(self: Any, *args: Any, **kwargs: Any) -> Any:
+    tools: Any = "stands for tools until they are put here"
+    unheard, _, _, _ = tools
+    if self.record is None and not self.run_callbacks_on_exit:
+        return None
+    return unheard(self, *args, **kwargs)
