@@ -22,9 +22,13 @@ def run_compiled_code_eagerly() -> None:
     compiler = sys.modules.get("torch._dynamo")
     if _eager or compiler is None:  # nothing was ever compiled: importing the compiler takes a second
         return
-    if _switch is None or getattr(_switch, "prev", None) is not getattr(compiler.eval_frame, "_stance", _switch):
+    frames: Any = compiler.eval_frame
+    if _switch is None or getattr(_switch, "prev", None) is not getattr(frames, "_stance", _switch):
         _switch = torch.compiler.set_stance("force_eager")
-    _turn(compiler.eval_frame, _switch.stance, _switch.__enter__)
+    if _compiler_here is not None and not _compiler_here() and hasattr(frames, "_stance"):  # what the switch does, if
+        frames._stance = _switch.stance  # nothing is being compiled; otherwise it says so itself
+    else:
+        _switch.__enter__()
     _eager.append(_switch)
 
 
@@ -32,13 +36,8 @@ def run_compiled_code_again() -> None:
     """Nothing happens if it does."""
     if not _eager:
         return
-    switch, compiler = _eager.pop(), sys.modules.get("torch._dynamo")
-    _turn(getattr(compiler, "eval_frame", None), switch.prev, lambda: switch.__exit__(None, None, None))
-
-
-def _turn(compiler: Any, stance: Any, ask: Callable[[], Any]) -> None:
-    """What the switch does, if nothing is being compiled; otherwise it says so itself."""
-    if _compiler_here is not None and not _compiler_here() and hasattr(compiler, "_stance"):
-        compiler._stance = stance
+    switch, frames = _eager.pop(), getattr(sys.modules.get("torch._dynamo"), "eval_frame", None)
+    if _compiler_here is not None and not _compiler_here() and hasattr(frames, "_stance"):
+        frames._stance = switch.prev  # type: ignore[union-attr]
     else:
-        ask()
+        switch.__exit__(None, None, None)

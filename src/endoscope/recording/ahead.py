@@ -54,14 +54,14 @@ class Ahead:
         self._known: Any = None
         self._count = 0  # of known modules
         self._in_vain = 0  # steps in a row whose copies nobody took
+        self.helps = True  # so far
 
     def begin_step(self, known: Mapping[int, Known], chains: Mapping[int, Chain]) -> None:
         """Parameters of these modules are copied when they are called."""
         if self._known is not known or self._count != len(known):
             self._known, self._count = known, len(known)
             self._parts = self._look_at(known, chains.values())
-        if self._in_vain < IN_VAIN_AT_MOST:
-            self.waiting.update(self._parts)
+        self.waiting.update(self._parts)
 
     def _look_at(self, known: Mapping[int, Known], chains: Iterable[Chain]) -> dict[int, Copies]:
         """Of single modules, which may be called without their container, and of containers."""
@@ -83,11 +83,12 @@ class Ahead:
         self.waiting.clear()
         if self.done:
             self._in_vain += 1
+            self.helps = self._in_vain < IN_VAIN_AT_MOST
             self.done.clear()
 
     def take(self) -> list[int]:
         """Ids of the modules whose parameters are copied; from now on parameters are not what they were."""
-        done, self._in_vain = self.done.copy(), 0
+        done, self._in_vain, self.helps = self.done.copy(), 0, True
         self.waiting.clear()
         self.done.clear()
         return done

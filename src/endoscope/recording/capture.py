@@ -54,15 +54,14 @@ class Parameters:
         self._positions = inventory.positions
         self._storages = inventory.sources.storages_now
         self.tensors = [p for _, p in self.named]
-        self.renew()
+        self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
+        self.versions = versions_of(self.tensors)  # when the step began
+        self.ahead.end_step()
 
-    def renew(self) -> None:
-        """For another step."""
-        self.before = {}
+    def let_go(self) -> None:
+        self.before, self._memory = {}, {}
         if self.ahead.waiting or self.ahead.done:
             self.ahead.end_step()
-        self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
-        self._versions = versions_of(self.tensors)
 
     def copy_those(self, parameters: list[Any]) -> None:
         fresh, positions = parameters, self._rooms.positions
@@ -75,7 +74,7 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        gone = self._rooms.copy(versions_of(self.tensors) == self._versions)
+        gone = self._rooms.copy(versions_of(self.tensors) == self.versions)
         targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
@@ -107,7 +106,7 @@ class Parameters:
         return self._memory.get(key)
 
     def changed_unheard(self, position: int) -> bool:
-        return position not in self.before and version_of(self.named[position][1]) != self._versions[position]
+        return position not in self.before and version_of(self.named[position][1]) != self.versions[position]
 
     def value(self, position: int) -> Tensor:
         before = self.before.get(position)
@@ -160,9 +159,10 @@ class Capture:
         heard = self.heard
         if heard.shortcuts.count != len(heard.known_calls):
             heard.shortcuts.look()
-        self.parameters.ahead.begin_step(heard.known_calls, heard.shortcuts.chains)
-        if not self.heard.postpones:  # otherwise that can wait until something draws random numbers
-            self.heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
+        if self.parameters.ahead.helps:
+            self.parameters.ahead.begin_step(heard.known_calls, heard.shortcuts.chains)
+        if not heard.postpones:  # otherwise that can wait until something draws random numbers
+            heard.random_state = torch.get_rng_state()  # a step that went wrong may be computed again
         self.listener.open()
 
     def measure_early(self, raw: RawCollector, known: Courses) -> None:
@@ -182,8 +182,7 @@ class Capture:
             self.listener.close()
         self.gradients.let_go()
         self.heard.notes.end_step()
-        self.heard.random_state = None
-        self.parameters.before = {}
+        self.parameters.let_go()
 
     def let_go(self) -> None:
         """Drop every reference to the user's tensors."""
@@ -199,7 +198,6 @@ class Capture:
 
     # ---- for another step ------------------------------------------------------------------------
 
-    @property
     def is_blank(self) -> bool:
         """Whether all that it has are notes: without them it is as good as new."""
         heard = self.heard
@@ -212,9 +210,8 @@ class Capture:
         inventory = self._inventory
         if not inventory.is_the_same() or selection is not self.selection or inventory.calls is not self._names:
             return False
-        self.gradients.renew()
-        self.parameters.renew()
-        self.heard.begin_again()
+        self.parameters.versions = versions_of(self.parameters.tensors)
+        self.gradients.is_stopped = False
         self.thread = threading.get_ident()
         self.root_call, self.seconds, self.wants_spectra = -1, 0.0, False
         return True

@@ -66,7 +66,6 @@ class Cells:
                 if hooks:  # what others make of the gradient is theirs, so ours, with negative numbers, are the first
                     others = list(hooks.items())
                     hooks.clear()
-                    hooks.update([hook for hook in others if hook[0] < 0])  # one that tells of passes is before all
                     hooks[number] = cell.append
                     hooks.update(others)
                 else:
@@ -74,10 +73,13 @@ class Cells:
                 places.append((hooks, number))
         return True
 
-    def add(self, tensor: Tensor, gradient: Tensor) -> None:
-        """A gradient that came before its hook was there."""
+    def cell_of(self, tensor: Tensor) -> list[Tensor] | None:
+        """A new cell, for a hook of somebody else; None if the tensor has one."""
         if id(tensor) in self._cells:
-            self._cells[id(tensor)][1].append(gradient)
+            return None
+        cell: list[Tensor] = []
+        self._cells[id(tensor)] = (tensor, cell)
+        return cell
 
     def has(self, tensor: Tensor) -> bool:
         return id(tensor) in self._cells or any(given is tensor for given, _, _ in self._rectified)

@@ -95,7 +95,7 @@ class StepRecorder(Recorder):
         self.resting = False  # a forward pass is running that is none of the step
         self.ignores_evaluation = False
         self.models_called = 0  # without the hooks that count their calls
-        self._losses: dict[int, tuple[Any, str]] = {}  # id of a tensor that is a loss -> the tensor, its name
+        self.losses: dict[int, tuple[Any, str]] = {}  # id of a tensor that is a loss -> the tensor, its name
         self.roots: dict[int, str] = {}
         self.calls.adopt(names)
         self.known_before = len(sources.nodes)
@@ -114,12 +114,6 @@ class StepRecorder(Recorder):
             self.call_module = self.notes.call  # type: ignore[method-assign]
             self.ways = self.shortcuts.ways
         self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
-
-    def begin_again(self) -> None:
-        """For another step, if there were only notes of the one before."""
-        self._losses.clear()
-        self.inside_target = self.ignores_evaluation = self.resting = False
-        self.models_called = 0
 
     def catch_up(self) -> None:
         if self.random_state is None and self.postpones:
@@ -211,7 +205,7 @@ class StepRecorder(Recorder):
     def loss_name(self, loss: Tensor) -> str:
         """What the gradients of a loss are called; the loss itself is held under that name."""
         gradients = self.holder.gradients
-        known, name = self._losses.get(id(loss), (None, ""))
+        known, name = self.losses.get(id(loss), (None, ""))
         if known is None or known() is not loss:
             name = gradients.current or gradients.default
             try:
@@ -220,13 +214,13 @@ class StepRecorder(Recorder):
                         self.notes.taken.append((HELD, name, "loss", loss, loss._version))
                     else:
                         self.holder.hold(name, "", "loss", loss)
-                self._losses[id(loss)] = (_weak(loss), name)
+                self.losses[id(loss)] = (_weak(loss), name)
             except Exception:  # the gradients have their name all the same
                 pass
         return gradients.current or name
 
     def name_loss(self, loss: Tensor, name: str) -> None:
-        self._losses[id(loss)] = (_weak(loss), name)
+        self.losses[id(loss)] = (_weak(loss), name)
 
     # ---- never into training ---------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from endoscope.recording.hearing import StepRecorder
 
 _module = itemgetter(1)  # of an address and a module
+_compiled_call = attrgetter("_compiled_call_impl")
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 
@@ -31,7 +32,9 @@ class Listener:
     def open(self) -> None:
         self.is_open = True
         activate(self.recorder)
-        self._compiled = take_off_compiled([*map(_module, self.recorder.calls.addresses.values())])
+        addresses = self.recorder.calls.addresses.values()
+        if any(map(_compiled_call, map(_module, addresses))):
+            self._compiled = take_off_compiled([*map(_module, addresses)])
         if _stack_depth() == 0:  # what `resume` does then
             self.listening = True
             _push_mode(self.recorder)
@@ -72,7 +75,12 @@ class Listener:
     def close(self) -> None:
         if self.is_open:
             self.is_open = False
-            self.pause()
+            if self.listening and _stack_depth() == 1 and _stack_at(0) is self.recorder:  # what `pause` does then
+                self.listening = False
+                _pop_mode()
+            else:
+                self.pause()
             if self._compiled:
                 put_back_compiled(self._compiled)
+                self._compiled = []
             deactivate(self.recorder)

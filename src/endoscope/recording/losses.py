@@ -28,7 +28,6 @@ they are watched.
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -88,7 +87,7 @@ class LossGradients:
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self._may_have_come = False  # something, since it was drained
-        self._stopped = False
+        self.is_stopped = False
         self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
 
@@ -148,7 +147,7 @@ class LossGradients:
             self._pass_name = self._name_of_pass()
 
     def _prepare(self) -> None:
-        if self._broken or self._stopped:
+        if self._broken or self.is_stopped:
             return
         try:
             with torch._C.DisableTorchFunction():
@@ -217,7 +216,7 @@ class LossGradients:
             for name, came in self.cells.give_slot(slot, tensor, past=self.looks_back):
                 self.found.setdefault((slot, name), []).extend(came)
             return
-        if self._stopped or not tensor.requires_grad or not torch.is_grad_enabled():
+        if self.is_stopped or not tensor.requires_grad or not torch.is_grad_enabled():
             return
         with torch._C.DisableTorchFunction():
             try:
@@ -250,16 +249,15 @@ class LossGradients:
     # ---- values that have no slot yet ------------------------------------------------------------
 
     def tell_of_pass(self, tensor: Tensor) -> None:
-        """The gradient of this one tells of passes that nobody announces."""
-        self.hooks.on_gradient(tensor, partial(self._felt, weakref.ref(tensor)))
+        """The gradient of this one tells of passes that nobody announces; it is gathered by the same hook."""
+        cell = self.cells.cell_of(tensor)
+        if cell is not None:
+            self.hooks.on_gradient(tensor, partial(self._felt, cell))
 
-    def _felt(self, reference: Any, gradient: Tensor) -> None:
+    def _felt(self, cell: list[Tensor], gradient: Tensor) -> None:
         if not self._depth:
-            tensor = reference()
-            has_cell = self.cells.has(tensor)
             self._prepare()
-            if not has_cell:
-                self.cells.add(tensor, gradient)  # its own hook has come too late for this pass
+        cell.append(gradient)
 
     def drain(self) -> None:
         """Whatever has come belongs to the pass that began last."""
@@ -440,14 +438,26 @@ class LossGradients:
 
     def stop(self) -> None:
         """Take the hooks off; there will be no others."""
-        if not self._stopped:
-            self._stopped = True
+        if not self.is_stopped:
+            self.is_stopped = True
             self.hooks.take_off()
 
     def let_go(self) -> None:
-        if not self._stopped:
+        """As if nothing had ever been watched but the parameters."""
+        if not self.is_stopped:
             self.stop()
-        self.let_go_of_gradients()
+        self._broken = self.hold_all = self._handed_over = self.looks_back = self._may_have_come = False
+        self.alone = True
+        self.current = self._running = self._pass_name = self._meter = None
+        self._depth, self._unseen = 0, []
+        self._arrivals.clear()
+        self.cells.clear()
+        for kept in (
+            self.found, self._borrowed, self._expected, self.losses, self._versions, self._seen_after,
+            self._seen_before, self.lost,
+        ):  # fmt: skip
+            if kept:  # mostly there are only gradients that nobody has looked at
+                kept.clear()
 
     def let_go_of_gradients(self) -> None:
         self._borrowed.clear()
@@ -455,17 +465,6 @@ class LossGradients:
         self.found.clear()
         self._arrivals.clear()
         self.cells.clear()
-
-    def renew(self) -> None:
-        """After `let_go`: as if nothing had ever been watched but the parameters."""
-        self._stopped = self._broken = self.hold_all = self._handed_over = False
-        self.alone = True
-        self.looks_back = self._may_have_come = False
-        self.current = self._running = self._pass_name = self._meter = None
-        self._depth, self._unseen = 0, []
-        for kept in (self.losses, self._versions, self._seen_after, self._seen_before, self.lost):
-            if kept:
-                kept.clear()
 
 
 def keeps_graph(args: Any, kwargs: Mapping[str, Any]) -> bool:

@@ -60,9 +60,14 @@ class Notes:
         self._container = (None, None)
 
     def end_step(self) -> None:
+        """Forget it; if there were only notes of it, the recorder can hear another one."""
+        recorder = self.recorder
         self._steps += 1
         self.taken.clear()
         self._container = (None, None)
+        recorder.losses.clear()
+        recorder.inside_target = recorder.ignores_evaluation = recorder.resting = False
+        recorder.models_called, recorder.random_state = 0, None
 
     # ---- taking notes ----------------------------------------------------------------------------
 

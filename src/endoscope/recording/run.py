@@ -203,28 +203,14 @@ class Run:
 
     # ---- the life of a step ----------------------------------------------------------------------
 
-    def _enter(self, step: Step) -> None:
-        try:
-            if self._open is not None:
-                if self._open.explicit:
-                    raise BadArgument(
-                        f"run.step() was entered while step {self._open.number} is still open; steps do not nest. "
-                        "The inner one is not recorded."
-                    )
-                self._finish(self._open)
-            self._begin(step)
-        except Exception as error:
-            self.shield.failed("the beginning of a step", error)
-
-    def _leave(self, step: Step, error: BaseException | None) -> None:
-        if self._open is not step:
-            return
-        if error is not None:
-            step.settings["exception"] = f"{type(error).__name__}: {error}"
-        try:
-            self._finish(step)
-        except Exception as problem:
-            self.shield.failed("the end of a step", problem)
+    def _make_way(self, step: Step) -> None:
+        """Another step is about to begin."""
+        if step.explicit:
+            raise BadArgument(
+                f"run.step() was entered while step {step.number} is still open; steps do not nest. "
+                "The inner one is not recorded."
+            )
+        self._finish(step)
 
     def _begin(self, step: Step) -> None:
         started = time.perf_counter()
@@ -307,7 +293,7 @@ class Run:
 
     def _let_go(self, capture: Capture, kept: bool) -> None:
         """Of everything that was held of a step."""
-        blank = not kept and capture.is_blank
+        blank = not kept and capture.is_blank()
         if not kept and not blank:
             capture.gradients.check()
         self._gradients_are_used_up |= bool(capture.gradients.lost)

@@ -121,11 +121,25 @@ class Step:
     # ---- as a block ------------------------------------------------------------------------------
 
     def __enter__(self) -> Step:
-        self._run._enter(self)
+        run = self._run
+        try:
+            if run._open is not None:
+                run._make_way(run._open)
+            run._begin(self)
+        except Exception as error:
+            run.shield.failed("the beginning of a step", error)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._run._leave(self, error)
+        run = self._run
+        if run._open is not self:
+            return
+        if error is not None:
+            self.settings["exception"] = f"{type(error).__name__}: {error}"
+        try:
+            run._finish(self)
+        except Exception as problem:
+            run.shield.failed("the end of a step", problem)
 
     def __repr__(self) -> str:
         state = "recording" if self.capture is not None else "not recorded"
