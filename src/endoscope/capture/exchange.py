@@ -105,9 +105,7 @@ class Exchanges:
         self._add_function(function, _with_constants(code, constants))
         return True
 
-    def add_unheard(
-        self, owner: Any, name: str, modes: Modes, template: FunctionType | None = None, *tools: Any
-    ) -> None:
+    def add_unheard(self, owner: Any, name: str, modes: Modes, template: Any = None, *tools: Any) -> None:
         """A method that computes nothing is called without the one mode of ours; modes of others hear it all the same.
 
         Its code is exchanged for one that needs no other function of Python. That of a `template` gets, as its tools, a
@@ -117,7 +115,8 @@ class Exchanges:
         if can_be_exchanged(function) and not function.__code__.co_freevars:
             self.expect(owner, name)
             seen = modes, _stack_depth, _stack_at
-            code = _with_constants(_hand_over_unheard.__code__, {_TOOLS: (_twin(function), *seen, _pop_mode, _push_mode)})
+            whole = _twin(function), *seen, _pop_mode, _push_mode
+            code = _with_constants(_hand_over_unheard.__code__, {_TOOLS: whole})
             if template is not None:
                 unheard = FunctionType(code, globals(), name)
                 code = _with_constants(template.__code__, {_TOOLS: (unheard, *seen, *tools)})

@@ -13,7 +13,8 @@ Why each is needed:
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
 - `Optimizer.zero_grad`: setting gradients to None computes nothing, and hearing it costs two calls per parameter.
-- `record_function`, which is around every `optimizer.step()`: marks for a profiler compute nothing either (`profiler_marks.py`).
+- `record_function`, which is around every `optimizer.step()`: marks for a profiler compute nothing either, and are not
+  even made if nobody is there to see them (`profiler_marks.py`).
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
   so it is said.
 
@@ -291,7 +292,7 @@ def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
         told = recorders[0].passes if len(recorders) == 1 else _AllPasses([r.passes for r in recorders])
         if told is None:
             return original(*args, **kwargs)
-        told.engine_starts()
+        told.engine_starts(bool(args[4] if len(args) > 4 else kwargs.get("inputs")))
         try:
             return original(*args, **kwargs)
         finally:
@@ -306,9 +307,9 @@ class _AllPasses:
     def __init__(self, passes: list[Any]) -> None:
         self._passes = [one for one in passes if one is not None]
 
-    def engine_starts(self) -> None:
+    def engine_starts(self, limited: bool) -> None:
         for one in self._passes:
-            one.engine_starts()
+            one.engine_starts(limited)
 
     def engine_stopped(self) -> None:
         for one in self._passes:

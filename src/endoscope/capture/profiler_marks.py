@@ -68,7 +68,9 @@ def _enter(self: Any, *args: Any, **kwargs: Any) -> Any:
         and not asked()
         and getattr(loaded.get(monitor), "_monitor_singleton", None) is None
     ):
-        self.run_callbacks_on_exit = False  # the end does nothing then, also torch's own, should it be back by that time
+        self.run_callbacks_on_exit = (
+            False  # then the end does nothing, also torch's own, should it be back by that time
+        )
         return self
     return unheard(self, *args, **kwargs)
 

@@ -108,6 +108,13 @@ class Parameters:
     def changed_unheard(self, position: int) -> bool:
         return position not in self.before and version_of(self.named[position][1]) != self.versions[position]
 
+    def value_of(self, parameter: Tensor) -> Tensor:
+        """What modules were called with before the first update."""
+        position = self._positions[id(parameter)]
+        if self.changed_unheard(position):
+            raise RuntimeError("a parameter was overwritten before the gradients that follow from it were looked at")
+        return self.value(position)
+
     def value(self, position: int) -> Tensor:
         before = self.before.get(position)
         return before if before is not None else self.named[position][1]
@@ -141,6 +148,7 @@ class Capture:
         self.listener = Listener(self.heard)
         self.parameters = Parameters(inventory, rooms)
         self.heard.about_to_write = self.parameters.before_write
+        self.gradients.cells.parameters = self.parameters
         self.gradients.watch_parameters([(-1 - i, p) for i, (_, p) in enumerate(self.parameters.named)])
         self.root_call = -1  # the model's call that the step began in, when its own hook had begun it
         self.links: list[tuple[Any, Any]] = []

@@ -7,24 +7,31 @@ give_slot(slot, …)    the tensor is understood now, and its gradients get thei
 
 What goes into a ReLU and nowhere else needs no cell: its gradient is that of what comes out, where that is positive. It
 is computed, by the function that autograd uses, only if somebody asks. So it is not held meanwhile: memory that is held
-cannot be used again by the backward pass, and other memory has to be fetched for it.
+cannot be used again by the backward pass, and other memory has to be fetched for it. Where steps are hardly ever kept,
+more gradients follow from others: see `following.py`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
+from endoscope.recording.following import Followed, through, through_relu
 from endoscope.recording.grad_hooks import numbers
+
+if TYPE_CHECKING:
+    from endoscope.recording.known_calls import Known
 
 #: A loss and what came of it in one pass.
 Came = tuple[str, list[Tensor]]
+#: A slot and what came for it.
+Placed = tuple[int, list[Tensor]]
 #: What went into a ReLU, what came out of it, and the version of that.
 Rectified = tuple[Tensor, Tensor, int]
-_gradient_through_relu = torch.ops.aten.threshold_backward.default
+#: A module, what came out of it, and the version of that.
+Source = tuple["Known | None", Tensor, int]
 
 
 class Cells:
@@ -35,22 +42,30 @@ class Cells:
         self._slots: dict[int, list[int]] = {}
         self._came: dict[int, list[Came]] = {}  # in earlier passes
         self._rectified: list[Rectified] = []
+        self._followed: list[Followed] = []
+        self.parameters: Any = None  # tell what modules were called with
 
     def clear(self) -> None:
         self._cells.clear()
         self._rectified.clear()
+        self._followed.clear()
         self._slots.clear()
         self._came.clear()
 
     def gather(
-        self, tensors: list[Tensor], rectified: list[Rectified], places: list[tuple[dict[Any, Any], int]]
+        self,
+        tensors: list[Tensor],
+        rectified: list[Rectified],
+        followed: list[Followed],
+        places: list[tuple[dict[Any, Any], int]],
     ) -> bool:
         """Take the gradients of ordinary tensors; False if that cannot be. `places` gets the hooks, to be taken off.
 
-        What came out of a ReLU is among the tensors, what went into it is not.
+        What came out of a ReLU is among the tensors, what went into it is not; of a chain that is followed, the result.
         """
         cells, number = self._cells, next(numbers)
         self._rectified += rectified
+        self._followed += followed
         for tensor in tensors:
             grad_fn = tensor.grad_fn
             if grad_fn is None:
@@ -81,8 +96,12 @@ class Cells:
         self._cells[id(tensor)] = (tensor, cell)
         return cell
 
+    def gathered(self, tensor: Tensor) -> list[Tensor]:
+        """What lies in the cell of a tensor."""
+        return self._cells.get(id(tensor), (tensor, []))[1]
+
     def has(self, tensor: Tensor) -> bool:
-        return id(tensor) in self._cells or any(given is tensor for given, _, _ in self._rectified)
+        return id(tensor) in self._cells or self._follows(tensor) is not None
 
     def give_slot(self, slot: int, tensor: Tensor, past: bool) -> list[Came]:
         """Returns what has come so far, if that is meant, too."""
@@ -90,18 +109,39 @@ class Cells:
         if slot in slots:
             return []
         slots.append(slot)
-        if not past:
-            return []
-        for rectified in self._rectified:
-            if rectified[0] is tensor:
-                came = self._came.get(id(rectified[1]), [])
-                return [(loss, _through_relu(gradients, rectified)) for loss, gradients in came]
+        return self._came_for(tensor) if past else []
+
+    def _came_for(self, tensor: Tensor) -> list[Came]:
+        """Of gradients that follow from others, each is computed once."""
+        source = None if id(tensor) in self._came else self._follows(tensor)
+        if source is not None:
+            link, result, version = source
+            came = [(loss, self._through(link, given, result, version)) for loss, given in self._came_for(result)]
+            self._came[id(tensor)] = came
         return self._came.get(id(tensor), [])
 
-    def empty(self, loss: str | None) -> tuple[bool, list[tuple[int, list[Tensor]]]]:
+    def _follows(self, tensor: Tensor) -> Source | None:
+        """Whose gradient that of a tensor follows from, and through which module: None for a ReLU of any kind."""
+        if id(tensor) in self._cells:
+            return None
+        for given, result, version in self._rectified:
+            if given is tensor:
+                return None, result, version
+        for links, results, versions in self._followed:
+            for number, result in enumerate(results[:-1], 1):
+                if result is tensor and tensor.grad_fn is not None:
+                    return links[number], results[number], versions[number]
+        return None
+
+    def _through(self, link: Known | None, given: list[Tensor], result: Tensor, version: int) -> list[Tensor]:
+        if link is None:
+            return through_relu(given, result, version)
+        return through(link, given, result, version, self.parameters)
+
+    def empty(self, loss: str | None) -> tuple[bool, list[Placed]]:
         """Whether anything lay in them, and what of it has slots. It is thrown away if it belongs to no loss."""
-        came, placed = False, []
-        for identity, (_, cell) in self._cells.items():
+        came, placed = False, list[Placed]()
+        for identity, (tensor, cell) in self._cells.items():
             if cell:
                 gradients = cell.copy()
                 cell.clear()
@@ -109,22 +149,29 @@ class Cells:
                     came = True
                     self._came.setdefault(identity, []).append((loss, gradients))
                     placed += [(slot, gradients) for slot in self._slots.get(identity, ())]
-                    placed += self._before_relu(identity, gradients)
+                    if self._slots:
+                        placed += self._of_those_that_follow(tensor, loss, gradients)
         return came, placed
 
-    def _before_relu(self, result: int, gradients: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
-        """The same gradients, for what has slots of that which went into the ReLU whose result has that id."""
-        placed = []
-        for rectified in self._rectified:
-            if id(rectified[1]) == result:
-                slots = self._slots.get(id(rectified[0]), ())
-                placed += [(slot, _through_relu(gradients, rectified)) for slot in slots]
+    def _of_those_that_follow(self, result: Tensor, loss: str, gradients: list[Tensor]) -> list[Placed]:
+        """What has come for all tensors whose gradients follow from this one."""
+        placed: list[Placed] = []
+        for tensor, link, version in self._that_follow_from(result).values():
+            given = self._through(link, gradients, result, version)
+            if id(tensor) in self._came:  # or it is computed when somebody asks
+                self._came[id(tensor)].append((loss, given))
+            placed += [(slot, given) for slot in self._slots.get(id(tensor), ())]
+            placed += self._of_those_that_follow(tensor, loss, given)
         return placed
 
-
-def _through_relu(gradients: list[Tensor], rectified: Rectified) -> list[Tensor]:
-    _, result, version = rectified
-    if result._version != version:
-        raise RuntimeError("the result of a ReLU was overwritten before its gradient was looked at")
-    with torch.no_grad(), torch._C.DisableTorchFunction():
-        return [_gradient_through_relu(gradient, result, 0) for gradient in gradients]
+    def _that_follow_from(self, result: Tensor) -> dict[int, tuple[Tensor, Known | None, int]]:
+        """By their ids: what is gathered for several passes is told as often."""
+        found: dict[int, tuple[Tensor, Known | None, int]] = {}
+        for given, out, version in self._rectified:
+            if out is result and id(given) not in self._cells:
+                found[id(given)] = given, None, version
+        for links, results, versions in self._followed:
+            for number, given in enumerate(results[:-1], 1):
+                if results[number] is result and given.grad_fn is not None and id(given) not in self._cells:
+                    found[id(given)] = given, links[number], versions[number]
+        return found

@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn.modules import container, module
 
 from endoscope.recording.bare_calls import BareCalls, bare_calls
+from endoscope.recording.following import can_be_followed
 from endoscope.recording.known_calls import HOOKS_OF_MODULE, Known, all_hold, own_code
 
 IN_SEQUENCE = own_code(nn.Sequential.forward, container)
@@ -38,6 +39,7 @@ class Chain(NamedTuple):
     no_copies: list[None]  # one for each
     rectified: list[int]  # numbers of the ReLUs whose argument nobody but the container has had
     held: list[int]  # numbers of the results that are no such argument
+    can_be_followed: bool  # the gradients of all results follow from that of the last
 
     def still_holds(
         self, slots: Mapping[int, int] | None, written: Mapping[int, Any], whatever_hooks: bool = False
@@ -68,6 +70,7 @@ class Chains:
         self.count = -1  # of known modules
         self.single: dict[int, Chain] = {}
         self.containers: dict[int, Chain] = {}
+        self.proven: set[int] = set()  # keys of those whose gradients were seen to follow from each other
 
     def look(self, modules: Iterable[nn.Module], known: Mapping[int, Known]) -> None:
         if self.count != len(known):
@@ -78,7 +81,7 @@ class Chains:
 
 
 def chain_of_one(known: Known) -> Chain:
-    return Chain(id(known.module), None, [known.module], [known], set(), bare_calls([known]), [None], [], [0])
+    return Chain(id(known.module), None, [known.module], [known], set(), bare_calls([known]), [None], [], [0], False)
 
 
 def _chain_of(sequence: nn.Module, known: Mapping[int, Known]) -> Chain | None:
@@ -96,4 +99,5 @@ def _chain_of(sequence: nn.Module, known: Mapping[int, Known]) -> Chain | None:
             rectified.append(number)
     held = [number for number in range(len(links)) if number + 1 not in rectified]
     classes, calls, no_copies = set(map(type, modules)), bare_calls(links), [None] * len(links)
-    return Chain(id(sequence), sequence, modules, links, classes, calls, no_copies, rectified, held)
+    lists = links, classes, calls, no_copies, rectified, held
+    return Chain(id(sequence), sequence, modules, *lists, can_be_followed(links))

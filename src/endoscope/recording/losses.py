@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from torch import Tensor
 from endoscope.capture.observers import passes_are_heard
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.cells import Cells
+from endoscope.recording.following import NOBODY
 from endoscope.recording.grad_hooks import GradHooks, numbers
 from endoscope.recording.unhooked import Arrival, Unhooked
 from endoscope.schema.recording import GRADIENT
@@ -82,11 +83,12 @@ class LossGradients:
         self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
         self._seen_before: set[int] = set()  # those with a hook that sees it come, too
         self._depth = 0  # of backward passes that run inside of each other
-        self.before_pass: Callable[[], None] | None = None  # told when one begins
+        self.before_pass: Callable[[bool], None] | None = None  # told when one begins, and whether it is limited
+        self.following: Set[int] = NOBODY  # chains whose gradients follow from each other
         self.cells = Cells()
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
-        self._may_have_come = False  # something, since it was drained
+        self.may_have_come = False  # something, since it was drained
         self.is_stopped = False
         self.alone = True  # nobody else has hooks on parameters, which could write into them unheard
         self.lost: list[int] = []  # slots whose borrowed gradient was overwritten unheard
@@ -115,7 +117,7 @@ class LossGradients:
         them. They are needed no longer, unless those of another loss are to be compared with them: then they can be
         measured at once.
         """
-        if self._may_have_come:
+        if self.may_have_come:
             self.drain()
         before, self._running = self._running, name
         if meter is not None and not self.losses.keys() - {name}:
@@ -131,12 +133,12 @@ class LossGradients:
 
     # ---- backward passes -------------------------------------------------------------------------
 
-    def engine_starts(self) -> None:
-        """A backward pass begins, perhaps inside of another one."""
+    def engine_starts(self, limited: bool = False) -> None:
+        """A backward pass begins, perhaps inside of another one; `limited` if it is for some leaves only."""
         self._depth += 1
         if self._unseen or self._arrivals:
             self._look_at_unseen()
-        self._prepare()
+        self._prepare(limited)
 
     def engine_stopped(self) -> None:
         if self._unseen or self._arrivals:
@@ -146,18 +148,19 @@ class LossGradients:
             self.drain()
             self._pass_name = self._name_of_pass()
 
-    def _prepare(self) -> None:
+    def _prepare(self, limited: bool = True) -> None:
+        """It may be `limited` if nobody has said that it is not."""
         if self._broken or self.is_stopped:
             return
         try:
             with torch._C.DisableTorchFunction():
-                if self._may_have_come:
+                if self.may_have_come:
                     self.drain()
                 handed_over = self._handed_over and self.current is None  # `_name_of_pass`, in the same function
                 self._pass_name = None if handed_over else self._running or self.current or self.default
-                self._may_have_come = True
+                self.may_have_come = True
                 if self.before_pass is not None:
-                    self.before_pass()
+                    self.before_pass(limited)
                 self._hook_parameters()
         except Exception as error:
             self._break(error)
@@ -261,9 +264,9 @@ class LossGradients:
 
     def drain(self) -> None:
         """Whatever has come belongs to the pass that began last."""
-        if not self._may_have_come:
+        if not self.may_have_come:
             return
-        self._may_have_come = self._depth > 0
+        self.may_have_come = self._depth > 0
         try:
             arrivals = self._arrivals.copy()
             self._arrivals.clear()
@@ -446,7 +449,7 @@ class LossGradients:
         """As if nothing had ever been watched but the parameters."""
         if not self.is_stopped:
             self.stop()
-        self._broken = self.hold_all = self._handed_over = self.looks_back = self._may_have_come = False
+        self._broken = self.hold_all = self._handed_over = self.looks_back = self.may_have_come = False
         self.alone = True
         self.current = self._running = self._pass_name = self._meter = None
         self._depth, self._unseen = 0, []

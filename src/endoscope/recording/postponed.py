@@ -25,6 +25,7 @@ from endoscope.capture.regions import VERSION as _VERSION
 from endoscope.capture.regions import version_of, versions_of
 from endoscope.capture.source import INNER_FILES
 from endoscope.recording.chains import IN_SEQUENCE, RELU, chain_of_one
+from endoscope.recording.following import Followed, comes_out_the_same, is_ordinary
 from endoscope.recording.known_calls import own_code
 
 if TYPE_CHECKING:
@@ -188,7 +189,11 @@ class Notes:
                     versions = [*map(_VERSION, results)]
                 except RuntimeError:  # inference tensors do not count
                     versions = versions_of(results)
-                self.taken.append((CHAIN, chain, first, results, versions, position, container))
+                passes = self.recorder.passes
+                follows = (
+                    chain.key in passes.following and not passes.cells.parameters.before and is_ordinary(first, given)
+                )
+                self.taken.append((CHAIN, chain, first, results, versions, position, container, follows))
                 return given
         except BaseException as error:
             if isinstance(error, Exception) and len(results) < len(chain.links):
@@ -202,7 +207,7 @@ class Notes:
         if container is not None:
             self.taken.append((BEGUN, container, (given,), position, False, [], True))
         for link, out in zip(chain.links, results, strict=False):
-            self.taken.append((CHAIN, chain_of_one(link), given, [out], [version_of(out)], position, None))
+            self.taken.append((CHAIN, chain_of_one(link), given, [out], [version_of(out)], position, None, False))
             given = out
         if container is not None:
             self.recorder.end_current(False)
@@ -241,16 +246,20 @@ class Notes:
 
     # ---- before a backward pass ------------------------------------------------------------------
 
-    def before_pass(self) -> None:
-        """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
+    def before_pass(self, limited: bool) -> None:
+        """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is.
+
+        A pass that is `limited` to some leaves may end anywhere, so nothing follows.
+        """
         recorder, made = self.recorder, set[int]()
         held: list[Tensor] = []
         rectified: list[Rectified] = []
+        followed: list[Followed] = []
         line = None  # of the known module that was called last, unless what it returned has to be held
         for note in self.taken:
             kind, enters = note[0], False
             if kind == CHAIN:
-                _, chain, first, results, versions, position, _ = note
+                _, chain, first, results, versions, position, _, follows = note
                 given: Any = (first,)
                 # One and the same line: a container has called both, and nobody else ever had what it handed over.
                 joined = position is line and chain.links[0].forward is RELU and 1 not in chain.rectified
@@ -260,10 +269,13 @@ class Notes:
                 else:
                     line = position
                 if chain.rectified:
-                    for i in chain.rectified:
-                        rectified.append((results[i - 1], results[i], versions[i]))
-                    line = None if i + 1 == len(results) else position
-                held += map(results.__getitem__, chain.held)
+                    line = None if chain.rectified[-1] + 1 == len(results) else position
+                if follows and not limited:
+                    followed.append((chain.links, results, versions))
+                    held.append(results[-1])
+                else:
+                    rectified += [(results[i - 1], results[i], versions[i]) for i in chain.rectified]
+                    held += map(results.__getitem__, chain.held)
                 made.update(map(id, results))
             elif kind == CALLED:
                 given = note[2] if not note[3] else (*note[2], *note[3].values())
@@ -285,8 +297,21 @@ class Notes:
                         recorder.catch_up()  # from outside of the step: its gradient is recorded, too
                         return
         gradients = recorder.holder.gradients
-        if not gradients.cells.gather(held, rectified, gradients.hooks.places):
+        if not gradients.cells.gather(held, rectified, followed, gradients.hooks.places):
             recorder.catch_up()
+
+    def chains_that_can_be_followed(self) -> set[int]:
+        """Keys of the chains whose gradients, all of which have come, follow from each other."""
+        cells, found = self.recorder.holder.gradients.cells, dict[int, bool]()
+        for kind, *facts in self.taken:
+            if kind == CHAIN and facts[0].can_be_followed:
+                chain, _, results, versions = facts[:4]
+                try:
+                    same = comes_out_the_same(chain, results, versions, cells)
+                except RuntimeError:  # something was overwritten
+                    same = False
+                found[chain.key] = same and found.get(chain.key, True)
+        return {key for key, same in found.items() if same}
 
     def held(self) -> list[Tensor]:
         """What the notes hold for good, but for what modules have computed into memory of their own."""
@@ -335,8 +360,9 @@ class Notes:
                 recorder.holder.hold(name, "", what, tensor, version=version)
 
     def _read_chain(
-        self, chain: Chain, given: Tensor, results: list[Tensor], versions: list[int], position: Any, container: Any
-    ) -> None:
+        self, chain: Chain, given: Tensor, results: list[Tensor], versions: list[int], position: Any, container: Any,
+        _: bool,
+    ) -> None:  # fmt: skip
         recorder = self.recorder
         if container is not None:
             recorder.module_began(container, (given,), position, [])

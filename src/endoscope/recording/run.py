@@ -305,6 +305,8 @@ class Run:
             self._captures.use_again(capture)
         else:
             capture.let_go()
+            if kept:
+                self._captures.was_kept()
         if self._spectra is not None:
             self._spectra.finished(kept)
 

@@ -1,0 +1,83 @@
+"""Gradients inside of a chain of known modules follow from that of its result, and need not be held.
+
+    held       every result has a hook, and its gradient is kept until the step ends
+    followed   only the last result has one; the others are computed if the step is kept, by the very functions that
+               autograd calls, from what is held anyway: results, and copies of the parameters
+
+A hook takes its time, and memory that is held cannot be used again by the backward pass. Computing takes a part of a
+backward pass. So gradients are followed only after many steps in a row were decided against, and only in a chain whose
+gradients, of a step in which they were held, come out the same bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from endoscope.recording.cells import Cells
+    from endoscope.recording.chains import Chain
+    from endoscope.recording.known_calls import Known
+
+#: Steps in a row that were decided against: one that is kept then costs about what the others have saved.
+OFTEN = 8
+#: Modules of a chain, what they have returned, and the versions of that; the last of it has a hook.
+Followed = tuple[list["Known"], list[Tensor], list[int]]
+NOBODY: frozenset[int] = frozenset()
+_RELU, _LINEAR = nn.ReLU.forward, nn.Linear.forward
+_gradient_through_relu = torch.ops.aten.threshold_backward.default
+_saved_hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: True)
+
+
+def can_be_followed(links: Sequence[Known]) -> bool:
+    """Whether each of these modules, but for the first, is a function whose gradient is known here."""
+    return len(links) > 1 and all(map(_is_understood, links[1:]))
+
+
+def _is_understood(link: Known) -> bool:
+    return (link.forward is _RELU and not link.settings) or link.forward is _LINEAR
+
+
+def is_ordinary(first: Tensor, last: Tensor) -> bool:
+    """Whether a call of a chain has computed nothing but what it says: neither in another type, for autocast, nor from
+    other values than those that autograd has saved."""
+    return (
+        first.dtype is torch.float32 and last.dtype is torch.float32 and first.ndim == 2 and _saved_hooks(False) is None
+    )
+
+
+def through(link: Known, gradients: list[Tensor], result: Tensor, version: int, parameters: Any) -> list[Tensor]:
+    """The gradients of what went into a module, from those of what came out."""
+    if link.forward is _RELU:
+        return through_relu(gradients, result, version)
+    weight = parameters.value_of(link.module.weight)
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        return [torch.mm(gradient, weight) for gradient in gradients]
+
+
+def through_relu(gradients: list[Tensor], result: Tensor, version: int) -> list[Tensor]:
+    if result._version != version:
+        raise RuntimeError("the result of a ReLU was overwritten before its gradient was looked at")
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        return [_gradient_through_relu(gradient, result, 0) for gradient in gradients]
+
+
+def comes_out_the_same(chain: Chain, results: list[Tensor], versions: list[int], cells: Cells) -> bool:
+    """Whether gradients that were held in this step follow from each other, bit for bit."""
+    gradients = cells.gathered(results[-1])
+    if len(gradients) != 1:
+        return False
+    for number in range(len(results) - 1, 0, -1):
+        gradients = through(chain.links[number], gradients, results[number], versions[number], cells.parameters)
+        held = cells.gathered(results[number - 1])
+        if number - 1 in chain.held and not (len(held) == 1 and _same_bits(held[0], gradients[0])):
+            return False
+    return True
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    same = one.dtype is other.dtype is torch.float32 and one.shape == other.shape
+    return same and torch.equal(one.contiguous().view(torch.int32), other.contiguous().view(torch.int32))
