@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -210,3 +212,70 @@ def test_marks_for_a_profiler_are_no_operations() -> None:
     assert endoscope.validate(marked, X)
     assert "here" in {event.key for event in profile.key_averages()}
     assert torch.autograd.profiler.record_function.__enter__.__code__ is before
+
+
+CALL = "ScriptFunction.__call__"
+STANDING = {
+    "code of Thread.start",
+    "code of ThreadPoolExecutor.submit",
+    "code of Parameter.__new__",
+    CALL,
+    f"code of {CALL}",
+}
+
+
+def recorded_steps(folder: Path, count: int) -> endoscope.Run:
+    model = nn.Linear(5, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = endoscope.Run(folder, trial="t", when=1, strict=True)
+    run.watch(model, optimizer)
+    for _ in range(count):
+        model(X).sum().backward()
+        optimizer.step()
+    return run
+
+
+def test_what_is_hardly_ever_called_stays_exchanged_until_a_run_ends(unchanged: dict[str, Any], tmp_path: Path) -> None:
+    run, other = recorded_steps(tmp_path, 2), recorded_steps(tmp_path, 1)
+    assert exchanged(unchanged) == STANDING
+    answers: list[int] = []
+    thread = threading.Thread(target=lambda: answers.append(1))
+    thread.start()
+    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        answers.append(pool.submit(lambda: 2).result())
+    assert answers == [1, 2] and type(nn.Parameter(X)) is nn.Parameter
+    assert not endoscope.trace(lambda x: x * 2, X).warnings
+    run.close()
+    run.close()
+    assert exchanged(unchanged) == STANDING
+    other.close()
+
+
+def test_what_stays_exchanged_is_put_back_in_a_forked_child(unchanged: dict[str, Any], tmp_path: Path) -> None:
+    run = recorded_steps(tmp_path, 1)
+    child = os.fork()
+    if child == 0:
+        run.close()
+        os._exit(len(exchanged(unchanged)) + patches._runs)
+    assert os.waitpid(child, 0)[1] == 0
+    assert exchanged(unchanged)
+    run.close()
+
+
+def test_what_somebody_else_has_put_there_meanwhile_stays(
+    unchanged: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = recorded_steps(tmp_path, 1)
+    ours = torch.jit.ScriptFunction.__call__
+    with monkeypatch.context() as patch:
+        theirs = lambda self, *args: ours(self, *args)  # noqa: E731
+        patch.setattr(torch.jit.ScriptFunction, "__call__", theirs)
+        run.close()
+        assert torch.jit.ScriptFunction.__call__ is theirs
+        assert torch.jit.script(_doubled)(X).equal(2 * X)
+    torch.jit.ScriptFunction.__call__ = unchanged[CALL]
+
+
+def _doubled(x: Tensor) -> Tensor:
+    return x * 2

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,11 +30,14 @@ def recorded(folder: Path, train: Callable[[Any, int], Any], **settings: Any) ->
 class Loop:
     """Steps that are held until their end; those whose numbers are said are kept."""
 
+    left_open: ClassVar[list[endoscope.Run]] = []  # see conftest.py
+
     def __init__(self, folder: Path, model: nn.Module, **settings: Any) -> None:
         self.model = model
         self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         self.run = endoscope.Run(folder, trial="t", when=1, strict=True, **settings)
         self.run.watch(model, self.optimizer)
+        self.left_open.append(self.run)
 
     def step(self, body: Callable[[Any], Tensor], keep: bool, backward: Any = Tensor.backward) -> None:
         with self.run.step() as step:
@@ -51,3 +55,26 @@ class Loop:
 def mlp() -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+def gradients_of(model: nn.Module, data: Tensor, losses: int) -> dict[tuple[str, int], list[np.ndarray]]:
+    """Module and pass -> the gradient of what it returned, one for each loss; from a plain training step."""
+    found: dict[tuple[str, int], list[np.ndarray]] = {}
+    passes: dict[str, int] = {}
+
+    def hook(name: str) -> Callable[..., None]:
+        def after(_: nn.Module, __: tuple[Tensor, ...], out: Tensor) -> None:
+            number = passes[name] = passes.get(name, 0) + 1
+            if out.requires_grad:
+                out.register_hook(lambda gradient: found.setdefault((name, number), []).append(gradient.numpy().copy()))
+
+        return after
+
+    handles = [module.register_forward_hook(hook(name)) for name, module in model.named_modules() if name]
+    out = model(data)
+    for number in range(losses):
+        (out ** (number + 2)).sum().backward(retain_graph=True)
+    for handle in handles:
+        handle.remove()
+    model.zero_grad()
+    return found

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from endoscope.recording.cells import Cells
-from tests.recording.held_steps import Loop
+from tests.recording.held_steps import Loop, gradients_of
 
 
 class Residual(nn.Module):
@@ -47,28 +47,6 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], dict[str, int]]] = {
     "used again": (Residual, {"linear": 1, "relu": 1}),
     "one line": (OneLine, {"linear": 2, "relu": 1}),
 }
-
-
-def gradients_of(model: nn.Module, data: Tensor, losses: int) -> dict[tuple[str, int], list[np.ndarray]]:
-    """Module and pass -> the gradient of what it returned, one for each loss; from a plain training step."""
-    found: dict[tuple[str, int], list[np.ndarray]] = {}
-    passes: dict[str, int] = {}
-
-    def hook(name: str) -> Callable[..., None]:
-        def after(_: nn.Module, __: tuple[Tensor, ...], out: Tensor) -> None:
-            number = passes[name] = passes.get(name, 0) + 1
-            out.register_hook(lambda gradient: found.setdefault((name, number), []).append(gradient.numpy().copy()))
-
-        return after
-
-    handles = [module.register_forward_hook(hook(name)) for name, module in model.named_modules() if name]
-    out = model(data)
-    for number in range(losses):
-        (out ** (number + 2)).sum().backward(retain_graph=True)
-    for handle in handles:
-        handle.remove()
-    model.zero_grad()
-    return found
 
 
 @pytest.mark.parametrize("losses", [1, 2])

@@ -164,8 +164,9 @@ class Exchanges:
             self.are_on = False
             _exhaust(map(setitem, self._modules, self._names, self._originals))
             _exhaust(map(setattr, self._functions, _CODE, self._codes))
-            for owner, name, original, _ in self._attributes:
-                setattr(owner, name, original)
+            for owner, name, original, replacement in self._attributes:
+                if vars(owner).get(name) is replacement:  # or somebody else's is there meanwhile
+                    setattr(owner, name, original)
             for owner, name, _, _ in self._inherited:
                 delattr(owner, name)
 

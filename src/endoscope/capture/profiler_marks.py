@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd import profiler
 from torch.autograd.profiler import record_function
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _MONITOR = "torch.profiler._cupti_monitor"  # an observer of CUDA, which is told
 def exchange_marks(exchanges: Exchanges, modes: Modes) -> None:
     """Nobody's mode but ours goes without hearing of them; who profiles is told of all."""
     asked = callbacks_are_asked_for()
-    if asked is None:
+    if asked is None or not all(map(_is_torchs, (record_function.__enter__, record_function.__exit__))):
         exchanges.add_unheard(record_function, "__enter__", modes)
         exchanges.add_unheard(record_function, "__exit__", modes)
     else:
@@ -52,6 +53,11 @@ def callbacks_are_asked_for() -> Callable[[], bool] | None:
         return None
     found.restype, found.argtypes = ctypes.c_bool, []
     return found
+
+
+def _is_torchs(function: Any) -> bool:
+    """Somebody who has put a function there wants it to be called."""
+    return getattr(getattr(function, "__code__", None), "co_filename", None) == profiler.__file__
 
 
 # Code that is put in the place of torch's: see `Exchanges.add_unheard`.

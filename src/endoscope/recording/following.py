@@ -71,6 +71,8 @@ def comes_out_the_same(chain: Chain, results: list[Tensor], versions: list[int],
     if len(gradients) != 1:
         return False
     for number in range(len(results) - 1, 0, -1):
+        if results[number - 1].grad_fn is None:  # nor has anything before it
+            break
         gradients = through(chain.links[number], gradients, results[number], versions[number], cells.parameters)
         held = cells.gathered(results[number - 1])
         if number - 1 in chain.held and not (len(held) == 1 and _same_bits(held[0], gradients[0])):
