@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+_STANCE = "_stance"
 _eager: list[Any] = []  # holds the switch while compiled code runs eagerly
 _switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
 _compiler_here: Callable[[], Any] | None = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
@@ -22,11 +23,11 @@ def run_compiled_code_eagerly() -> None:
     compiler = sys.modules.get("torch._dynamo")
     if _eager or compiler is None:  # nothing was ever compiled: importing the compiler takes a second
         return
-    frames: Any = compiler.eval_frame
-    if _switch is None or getattr(_switch, "prev", None) is not getattr(frames, "_stance", _switch):
+    names = vars(compiler.eval_frame)
+    if _switch is None or getattr(_switch, "prev", None) is not names.get(_STANCE, _switch):
         _switch = torch.compiler.set_stance("force_eager")
-    if _compiler_here is not None and not _compiler_here() and hasattr(frames, "_stance"):  # what the switch does, if
-        frames._stance = _switch.stance  # nothing is being compiled; otherwise it says so itself
+    if _compiler_here is not None and not _compiler_here() and _STANCE in names:  # what the switch does, if nothing is
+        names[_STANCE] = _switch.stance  # being compiled; otherwise it says so itself
     else:
         _switch.__enter__()
     _eager.append(_switch)
@@ -36,8 +37,8 @@ def run_compiled_code_again() -> None:
     """Nothing happens if it does."""
     if not _eager:
         return
-    switch, frames = _eager.pop(), getattr(sys.modules.get("torch._dynamo"), "eval_frame", None)
-    if _compiler_here is not None and not _compiler_here() and hasattr(frames, "_stance"):
-        frames._stance = switch.prev  # type: ignore[union-attr]
+    switch, names = _eager.pop(), vars(sys.modules["torch._dynamo"].eval_frame)
+    if _compiler_here is not None and not _compiler_here() and _STANCE in names:
+        names[_STANCE] = switch.prev
     else:
         switch.__exit__(None, None, None)

@@ -41,12 +41,10 @@ def _is_understood(link: Known) -> bool:
     return (link.forward is _RELU and not link.settings) or link.forward is _LINEAR
 
 
-def is_ordinary(first: Tensor, last: Tensor) -> bool:
-    """Whether a call of a chain has computed nothing but what it says: neither in another type, for autocast, nor from
-    other values than those that autograd has saved."""
-    return (
-        first.dtype is torch.float32 and last.dtype is torch.float32 and first.ndim == 2 and _saved_hooks(False) is None
-    )
+def is_ordinary(result: Tensor) -> bool:
+    """Whether autograd has saved what a chain was seen to compute: neither in another type, for autocast, nor what
+    somebody's hooks have made of it."""
+    return result.dtype is torch.float32 and result.ndim == 2 and _saved_hooks(False) is None
 
 
 def through(link: Known, gradients: list[Tensor], result: Tensor, version: int, parameters: Any) -> list[Tensor]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import attrgetter, itemgetter
+from itertools import repeat
+from operator import contains, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from endoscope.recording.hearing import StepRecorder
 
 _module = itemgetter(1)  # of an address and a module
-_compiled_call = attrgetter("_compiled_call_impl")
+_COMPILED = repeat("_compiled_call_impl")
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 
@@ -27,14 +28,17 @@ class Listener:
         self.recorder = recorder
         self.listening = False
         self.is_open = False
+        self._attributes: list[Any] = []  # of the modules
         self._compiled: list[tuple[torch.nn.Module, Any]] = []  # calls that were compiled in place
 
     def open(self) -> None:
         self.is_open = True
         activate(self.recorder)
-        addresses = self.recorder.calls.addresses.values()
-        if any(map(_compiled_call, map(_module, addresses))):
-            self._compiled = take_off_compiled([*map(_module, addresses)])
+        addresses = self.recorder.calls.addresses
+        if len(addresses) != len(self._attributes):
+            self._attributes = [*map(vars, map(_module, addresses.values()))]
+        if any(map(contains, self._attributes, _COMPILED)):
+            self._compiled = take_off_compiled([*map(_module, addresses.values())])
         if _stack_depth() == 0:  # what `resume` does then
             self.listening = True
             _push_mode(self.recorder)

@@ -190,9 +190,7 @@ class Notes:
                 except RuntimeError:  # inference tensors do not count
                     versions = versions_of(results)
                 passes = self.recorder.passes
-                follows = (
-                    chain.key in passes.following and not passes.cells.parameters.before and is_ordinary(first, given)
-                )
+                follows = chain.key in passes.following and not passes.cells.parameters.before and is_ordinary(given)
                 self.taken.append((CHAIN, chain, first, results, versions, position, container, follows))
                 return given
         except BaseException as error:
@@ -251,7 +249,8 @@ class Notes:
 
         A pass that is `limited` to some leaves may end anywhere, so nothing follows.
         """
-        recorder, made = self.recorder, set[int]()
+        recorder = self.recorder
+        made: set[int] = set()
         held: list[Tensor] = []
         rectified: list[Rectified] = []
         followed: list[Followed] = []
