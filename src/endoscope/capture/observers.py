@@ -293,10 +293,13 @@ def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
         if told is None:
             return original(*args, **kwargs)
         told.engine_starts(bool(args[4] if len(args) > 4 else kwargs.get("inputs")))
+        failed = True
         try:
-            return original(*args, **kwargs)
+            found = original(*args, **kwargs)
+            failed = False
+            return found
         finally:
-            told.engine_stopped()
+            told.engine_stopped(failed)
 
     return _engine_run_backward
 
@@ -311,9 +314,9 @@ class _AllPasses:
         for one in self._passes:
             one.engine_starts(limited)
 
-    def engine_stopped(self) -> None:
+    def engine_stopped(self, failed: bool) -> None:
         for one in self._passes:
-            one.engine_stopped()
+            one.engine_stopped(failed)
 
 
 # ---- optimizers ---------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from endoscope.capture.exchange import Exchanges, Modes
 
 _LIBRARIES = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}
+_dispatch_depth = torch._C._len_torch_dispatch_stack
 _HAS_CALLBACKS = "_ZN2at12hasCallbacksEv"  # at::hasCallbacks(), as Linux and macOS name it
 _MONITOR = "torch.profiler._cupti_monitor"  # an observer of CUDA, which is told by torch's Python code
 
@@ -39,7 +40,9 @@ def exchange_marks(exchanges: Exchanges, modes: Modes) -> None:
         exchanges.add_unheard(record_function, "__enter__", modes)
         exchanges.add_unheard(record_function, "__exit__", modes)
     else:
-        exchanges.add_unheard(record_function, "__enter__", modes, _enter, asked, sys.modules, _MONITOR)
+        exchanges.add_unheard(
+            record_function, "__enter__", modes, _enter, asked, _dispatch_depth, sys.modules, _MONITOR
+        )
         exchanges.add_unheard(record_function, "__exit__", modes, _leave)
 
 
@@ -65,10 +68,11 @@ def _is_torchs(function: Any) -> bool:
 
 def _enter(self: Any, *args: Any, **kwargs: Any) -> Any:
     tools: Any = "stands for tools until they are put here"
-    unheard, modes, depth, top, asked, loaded, monitor = tools
-    others = depth() - (depth() > 0 and isinstance(top(0), modes.ours))  # a mode that hears of marks
+    unheard, modes, depth, top, asked, dispatch_depth, loaded, monitor = tools
+    others = depth() - (depth() > 0 and isinstance(top(0), modes.ours))  # modes that hear of marks
     if (
         not others
+        and not dispatch_depth()
         and self.name.__class__ is str
         and self.name.startswith("Optimizer.")
         and not asked()

@@ -54,12 +54,14 @@ class Parameters:
         self._positions = inventory.positions
         self._storages = inventory.sources.storages_now
         self.tensors = [p for _, p in self.named]
+        self._late: set[int] = set()  # positions of those that were copied after somebody had written into them unheard
         self._memory: dict[int | None, Tensor] = {}  # address -> parameter; made when it is needed
         self.versions = versions_of(self.tensors)  # when the step began
         self.ahead.end_step()
 
     def let_go(self) -> None:
         self.before, self._memory = {}, {}
+        self._late.clear()
         if self.ahead.waiting or self.ahead.done:
             self.ahead.end_step()
 
@@ -74,7 +76,10 @@ class Parameters:
             ]
             fresh, positions = [p for _, p in chosen], [i for i, _ in chosen]
             self._rooms.make_for(self._positions, fresh, positions)
-        gone = self._rooms.copy(versions_of(self.tensors) == self.versions)
+        versions = versions_of(self.tensors)
+        if versions != self.versions:
+            self._late.update(i for i in positions if i not in self.before and versions[i] != self.versions[i])
+        gone = self._rooms.copy(versions == self.versions)
         targets = self._rooms.targets
         if gone:
             self.before.update((positions[n], targets[n]) for n in range(len(fresh)) if n not in gone)
@@ -111,7 +116,7 @@ class Parameters:
     def value_of(self, parameter: Tensor) -> Tensor:
         """What modules were called with before the first update."""
         position = self._positions[id(parameter)]
-        if self.changed_unheard(position):
+        if position in self._late or self.changed_unheard(position):
             raise RuntimeError("a parameter was overwritten before the gradients that follow from it were looked at")
         return self.value(position)
 

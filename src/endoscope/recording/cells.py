@@ -14,12 +14,14 @@ more gradients follow from others: see `following.py`.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from endoscope.recording.following import Followed, through, through_relu
-from endoscope.recording.grad_hooks import numbers
+from endoscope.recording.grad_hooks import GradHooks, numbers
 
 if TYPE_CHECKING:
     from endoscope.recording.known_calls import Known
@@ -43,12 +45,15 @@ class Cells:
         self._came: dict[int, list[Came]] = {}  # in earlier passes
         self._rectified: list[Rectified] = []
         self._followed: list[Followed] = []
+        self._told: dict[int, tuple[list[Tensor], int, tuple[dict[Any, Any], int]]] = {}  # cell, version, hook
         self.parameters: Any = None  # tell what modules were called with
+        self.failed: Callable[[Exception], None] = _pass_on
 
     def clear(self) -> None:
         self._cells.clear()
         self._rectified.clear()
         self._followed.clear()
+        self._told.clear()
         self._slots.clear()
         self._came.clear()
 
@@ -72,6 +77,11 @@ class Cells:
                 if tensor.requires_grad:
                     return False
             elif id(tensor) not in cells:
+                told = self._told.pop(id(tensor), None)
+                if told is not None and told[1] == tensor._version:
+                    cells[id(tensor)] = (tensor, told[0])
+                    _put_first(*told[2])
+                    continue
                 cell: list[Tensor] = []
                 cells[id(tensor)] = (tensor, cell)
                 hooks: Any = tensor._backward_hooks
@@ -88,13 +98,25 @@ class Cells:
                 places.append((hooks, number))
         return True
 
-    def cell_of(self, tensor: Tensor) -> list[Tensor] | None:
-        """A new cell, for a hook of somebody else; None if the tensor has one."""
-        if id(tensor) in self._cells:
-            return None
-        cell: list[Tensor] = []
-        self._cells[id(tensor)] = (tensor, cell)
-        return cell
+    def tell(self, tensor: Tensor, hook: Callable[[list[Tensor], Tensor], None], hooks: GradHooks) -> None:
+        """Put a hook on a tensor that tells of its gradient, and gathers it if that is wanted when a pass begins."""
+        if id(tensor) not in self._told:
+            cell: list[Tensor] = []
+            hooks.on_gradient(tensor, partial(hook, cell))
+            self._told[id(tensor)] = cell, tensor._version, hooks.places[-1]
+
+    def settle(self, places: list[tuple[dict[Any, Any], int]]) -> None:
+        """Another pass begins, and may leave the graph anywhere: what follows from earlier ones is computed, and
+        nothing follows from this one."""
+        inner = [tensor for _, results, _ in self._followed for tensor in results[:-1]]
+        for tensor in inner:
+            self._came_for(tensor)
+        self._followed.clear()
+        self.gather(inner, [], [], places)
+
+    def unfollow(self) -> None:
+        """A pass has failed, nobody knows where."""
+        self._followed.clear()
 
     def gathered(self, tensor: Tensor) -> list[Tensor]:
         """What lies in the cell of a tensor."""
@@ -115,9 +137,9 @@ class Cells:
         """Of gradients that follow from others, each is computed once."""
         source = None if id(tensor) in self._came else self._follows(tensor)
         if source is not None:
-            link, result, version = source
-            came = [(loss, self._through(link, given, result, version)) for loss, given in self._came_for(result)]
-            self._came[id(tensor)] = came
+            self._came[id(tensor)] = [
+                (loss, self._through(given, *source)) for loss, given in self._came_for(source[1])
+            ]
         return self._came.get(id(tensor), [])
 
     def _follows(self, tensor: Tensor) -> Source | None:
@@ -133,10 +155,15 @@ class Cells:
                     return links[number], results[number], versions[number]
         return None
 
-    def _through(self, link: Known | None, given: list[Tensor], result: Tensor, version: int) -> list[Tensor]:
-        if link is None:
-            return through_relu(given, result, version)
-        return through(link, given, result, version, self.parameters)
+    def _through(self, given: list[Tensor], link: Known | None, result: Tensor, version: int) -> list[Tensor]:
+        """Nothing, if that cannot be told any more: only these gradients are lost then."""
+        try:
+            if link is None:
+                return through_relu(given, result, version)
+            return through(link, given, result, version, self.parameters)
+        except RuntimeError as error:
+            self.failed(error)
+            return []
 
     def empty(self, loss: str | None) -> tuple[bool, list[Placed]]:
         """Whether anything lay in them, and what of it has slots. It is thrown away if it belongs to no loss."""
@@ -157,7 +184,7 @@ class Cells:
         """What has come for all tensors whose gradients follow from this one."""
         placed: list[Placed] = []
         for tensor, link, version in self._that_follow_from(result).values():
-            given = self._through(link, gradients, result, version)
+            given = self._through(gradients, link, result, version)
             if id(tensor) in self._came:  # or it is computed when somebody asks
                 self._came[id(tensor)].append((loss, given))
             placed += [(slot, given) for slot in self._slots.get(id(tensor), ())]
@@ -175,3 +202,16 @@ class Cells:
                 if results[number] is result and given.grad_fn is not None and id(given) not in self._cells:
                     found[id(given)] = given, links[number], versions[number]
         return found
+
+
+def _put_first(hooks: dict[Any, Any], number: int) -> None:
+    """What others make of the gradient is theirs."""
+    if len(hooks) > 1:
+        others = list(hooks.items())
+        hooks.clear()
+        hooks[number] = dict(others)[number]
+        hooks.update(others)
+
+
+def _pass_on(error: Exception) -> None:
+    raise error

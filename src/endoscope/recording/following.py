@@ -11,11 +11,13 @@ gradients, of a step in which they were held, come out the same bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 if TYPE_CHECKING:
     from endoscope.recording.cells import Cells
@@ -47,19 +49,32 @@ def is_ordinary(result: Tensor) -> bool:
     return result.dtype is torch.float32 and result.ndim == 2 and _saved_hooks(False) is None
 
 
+def has_hooks_of_others(tensor: Tensor) -> bool:
+    """They may make something else of the gradient, which then goes on from there."""
+    hooks: Any = tensor._backward_hooks
+    return bool(hooks) and max(hooks) >= 0  # the numbers of ours are negative
+
+
+@contextlib.contextmanager
+def unseen_by_users() -> Iterator[None]:
+    """No mode of anybody's sees what is computed meanwhile."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
+
+
 def through(link: Known, gradients: list[Tensor], result: Tensor, version: int, parameters: Any) -> list[Tensor]:
     """The gradients of what went into a module, from those of what came out."""
     if link.forward is _RELU:
         return through_relu(gradients, result, version)
-    weight = parameters.value_of(link.module.weight)
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    weight = parameters.value_of(next(parameter for name, parameter, _, _ in link.parameters if name == "weight"))
+    with torch.no_grad(), unseen_by_users(), torch.autocast(weight.device.type, enabled=False):
         return [torch.mm(gradient, weight) for gradient in gradients]
 
 
 def through_relu(gradients: list[Tensor], result: Tensor, version: int) -> list[Tensor]:
     if result._version != version:
         raise RuntimeError("the result of a ReLU was overwritten before its gradient was looked at")
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), unseen_by_users():
         return [_gradient_through_relu(gradient, result, 0) for gradient in gradients]
 
 

@@ -83,9 +83,11 @@ class LossGradients:
         self._seen_after: set[int] = set()  # parameters with a hook that sees a gradient in `.grad`
         self._seen_before: set[int] = set()  # those with a hook that sees it come, too
         self._depth = 0  # of backward passes that run inside of each other
-        self.before_pass: Callable[[bool], None] | None = None  # told when one begins, and whether it is limited
+        self._passes = 0  # that have begun
+        self.before_pass: Callable[[bool], None] | None = None  # told when one begins, and whether chains are followed
         self.following: Set[int] = NOBODY  # chains whose gradients follow from each other
         self.cells = Cells()
+        self.cells.failed = partial(self._failed, "gradients")
         self.looks_back = False  # what is watched now was there before the passes of this step
         self._pass_name: str | None = None  # the loss of the pass that began last; None if nobody is to have it
         self.may_have_come = False  # something, since it was drained
@@ -140,7 +142,9 @@ class LossGradients:
             self._look_at_unseen()
         self._prepare(limited)
 
-    def engine_stopped(self) -> None:
+    def engine_stopped(self, failed: bool = False) -> None:
+        if failed:
+            self.cells.unfollow()
         if self._unseen or self._arrivals:
             self._look_at_unseen()
         self._depth -= 1
@@ -159,9 +163,14 @@ class LossGradients:
                 handed_over = self._handed_over and self.current is None  # `_name_of_pass`, in the same function
                 self._pass_name = None if handed_over else self._running or self.current or self.default
                 self.may_have_come = True
-                if self.before_pass is not None:
-                    self.before_pass(limited)
                 self._hook_parameters()
+                first, self._passes = not self._passes and self._depth == 1, self._passes + 1
+                if not first and self._depth <= 1:
+                    self.cells.settle(self.hooks.places)
+                if self.before_pass is not None:
+                    # Hooks on parameters may write into them before their gradients are looked at.
+                    follows = bool(self.following) and first and not limited
+                    self.before_pass(follows and (self.alone or not self.unhooked.have_hooks_of_others()))
         except Exception as error:
             self._break(error)
 
@@ -253,9 +262,7 @@ class LossGradients:
 
     def tell_of_pass(self, tensor: Tensor) -> None:
         """The gradient of this one tells of passes that nobody announces; it is gathered by the same hook."""
-        cell = self.cells.cell_of(tensor)
-        if cell is not None:
-            self.hooks.on_gradient(tensor, partial(self._felt, cell))
+        self.cells.tell(tensor, self._felt, self.hooks)
 
     def _felt(self, cell: list[Tensor], gradient: Tensor) -> None:
         if not self._depth:
@@ -452,7 +459,7 @@ class LossGradients:
         self._broken = self.hold_all = self._handed_over = self.looks_back = self.may_have_come = False
         self.alone = True
         self.current = self._running = self._pass_name = self._meter = None
-        self._depth, self._unseen = 0, []
+        self._depth, self._passes, self._unseen = 0, 0, []
         self._arrivals.clear()
         self.cells.clear()
         for kept in (

@@ -25,7 +25,7 @@ from endoscope.capture.regions import VERSION as _VERSION
 from endoscope.capture.regions import version_of, versions_of
 from endoscope.capture.source import INNER_FILES
 from endoscope.recording.chains import IN_SEQUENCE, RELU, chain_of_one
-from endoscope.recording.following import Followed, comes_out_the_same, is_ordinary
+from endoscope.recording.following import Followed, comes_out_the_same, has_hooks_of_others, is_ordinary
 from endoscope.recording.known_calls import own_code
 
 if TYPE_CHECKING:
@@ -244,11 +244,8 @@ class Notes:
 
     # ---- before a backward pass ------------------------------------------------------------------
 
-    def before_pass(self, limited: bool) -> None:
-        """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is.
-
-        A pass that is `limited` to some leaves may end anywhere, so nothing follows.
-        """
+    def before_pass(self, may_follow: bool) -> None:
+        """Put hooks on what will be held. Catch up if it takes more than the notes to know what that is."""
         recorder = self.recorder
         made: set[int] = set()
         held: list[Tensor] = []
@@ -269,7 +266,7 @@ class Notes:
                     line = position
                 if chain.rectified:
                     line = None if chain.rectified[-1] + 1 == len(results) else position
-                if follows and not limited:
+                if follows and may_follow and not has_hooks_of_others(results[-1]):
                     followed.append((chain.links, results, versions))
                     held.append(results[-1])
                 else:
