@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.profiler import record_function
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import endoscope
 from endoscope.capture import profiler_marks
@@ -102,6 +103,21 @@ def test_a_mode_of_somebody_hears_them(training: Training) -> None:
         training.update()
         step.decide(keep=False)
     assert any("_record_function_enter" in name for name in heard)
+
+
+def test_a_dispatch_mode_of_somebody_sees_them(training: Training) -> None:
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    seen: list[str] = []
+    with training.run.step() as step:
+        training.model(torch.ones(4, 3)).sum().backward()
+        with Mode():
+            training.optimizer.step()
+        step.decide(keep=False)
+    assert any("_record_function_enter" in name for name in seen)
 
 
 def test_marks_of_the_user_are_made(training: Training, made: list[str]) -> None:

@@ -250,3 +250,211 @@ def test_weights_that_are_written_into_after_the_pass(tmp_path: Path, computed: 
     loop.step(lambda step: (loop.model(data) ** 2).sum(), keep=True, backward=backward)
     assert computed
     compare(loop.recording(), expected, QUIET, ["loss"])
+
+
+def in_plain_training(
+    model: nn.Module, train: Callable[[nn.Module], None], names: str = "01234"
+) -> dict[str, list[np.ndarray]]:
+    """Module -> the gradients of what it returned, one for each pass that reached it, without Endoscope."""
+    plain, found = copy.deepcopy(model), dict[str, list[np.ndarray]]()
+    for name in names:
+
+        def after(_: nn.Module, __: Any, out: Tensor, name: str = name) -> None:
+            out.register_hook(lambda gradient: found.setdefault(name, []).append(gradient.detach().numpy().copy()))
+
+        plain.get_submodule(name).register_forward_hook(after)
+    train(plain)
+    return found
+
+
+def doubled(out: Tensor) -> Tensor:
+    out.register_hook(lambda gradient: 2 * gradient)
+    return out
+
+
+class Hooking(nn.Module):
+    """Its forward puts a hook on what a container has returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = usual()
+        self.hooks = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.layers(x)
+        return doubled(out) if self.hooks else out
+
+
+def test_hooks_of_others_on_the_result_change_what_follows(tmp_path: Path, computed: list[str]) -> None:
+    model, data = Hooking(), torch.randn(6, 5)
+    loop = Loop(tmp_path, model, keep=6)
+    model.hooks = True
+    loop.step(lambda step: (model(data) ** 2).sum(), keep=True)  # so that such a call is known
+    model.hooks = False
+    quiet_steps(loop, data)
+    model.hooks = True
+    names = "0123"
+    layers = ["layers." + name for name in names]
+
+    def train(plain: nn.Module) -> None:
+        (plain(data) ** 2).sum().backward()
+
+    plain = copy.deepcopy(model)
+    found: dict[str, np.ndarray] = {}
+    for name in layers:
+        plain.get_submodule(name).register_forward_hook(
+            lambda _, __, out, name=name: out.register_hook(lambda g: found.update({name: g.numpy().copy()})) and None
+        )
+    train(plain)
+    loop.step(lambda step: (model(data) ** 2).sum(), keep=True)
+    recording = loop.recording()
+    for name in layers:
+        assert np.array_equal(recording.tensor(name, QUIET + 1, of="gradient:loss"), found[name]), name
+    assert not computed
+
+
+def test_our_hook_on_the_result_comes_before_those_of_others(tmp_path: Path) -> None:
+    model, data = Hooking(), torch.randn(6, 5)
+    model.hooks = True
+    loop = Loop(tmp_path, model, keep=6)
+    for number in range(4):
+        expected = (2 * copy.deepcopy(model).layers(data)).detach().numpy()
+        loop.step(lambda step: (model(data) ** 2).sum(), keep=True)
+        del number
+    found = loop.recording().tensor("layers", 3, of="gradient:loss")
+    assert np.array_equal(found, expected)
+
+
+def test_a_result_that_is_written_into_has_a_gradient_of_its_own(tmp_path: Path) -> None:
+    loop, data = Loop(tmp_path, usual(), keep=6), torch.randn(6, 5)
+
+    def body(step: Any) -> Tensor:
+        out = loop.model(data)
+        out.mul_(2)
+        step.tag("scaled", out)
+        return (out**2).sum()
+
+    for _ in range(QUIET):
+        loop.step(body, keep=False)
+    scaled = 2 * copy.deepcopy(loop.model)(data).detach()
+    loop.step(body, keep=True)
+    recording = loop.recording()
+    assert np.array_equal(recording.tensor("scaled", QUIET, of="gradient:loss"), (2 * scaled).numpy())
+    assert np.array_equal(recording.tensor("4", QUIET, of="gradient:loss"), (4 * scaled).numpy())
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph:UserWarning")
+@pytest.mark.parametrize("then", ["limited", "whole", "created"])
+def test_a_second_pass_over_the_graph(tmp_path: Path, computed: list[str], then: str) -> None:
+    """What followed from the first one is computed before it, and nothing follows from it."""
+    loop, data = Loop(tmp_path, usual(), keep=6), torch.randn(6, 5)
+    quiet_steps(loop, data)
+
+    def passes(model: nn.Module, first: Any, second: Any) -> None:
+        out = model(data)
+        with first:
+            (out**2).sum().backward(retain_graph=True, create_graph=then == "created")
+        with second:
+            if then == "limited":
+                out.abs().sum().backward(inputs=[model.get_submodule("2").weight])
+            elif then == "whole":
+                out.abs().sum().backward()
+            else:
+                torch.stack([p.grad.square().sum() for p in model.parameters()]).sum().backward()
+
+    nothing = torch.enable_grad
+    expected = in_plain_training(loop.model, lambda plain: passes(plain, nothing(), nothing()))
+    with loop.run.step() as step:
+        passes(loop.model, step.gradients("first"), step.gradients("second"))
+        step.decide(keep=True)
+    assert "Linear" in computed
+    recording = loop.recording()
+    for name, gradients in expected.items():
+        for loss, gradient in zip(("first", "second"), gradients, strict=False):
+            assert np.array_equal(recording.tensor(name, QUIET, of=f"gradient:{loss}"), gradient), (name, loss)
+    reached = recording.sql(f"""select distinct node from stats where step = {QUIET} and "of" = 'gradient:second'""")
+    assert {str(row[0]) for row in reached} & set("01234") == {n for n, found in expected.items() if len(found) > 1}
+
+
+def test_hooks_on_parameters_that_write_into_them(tmp_path: Path, computed: list[str]) -> None:
+    loop, data = Loop(tmp_path, usual(), keep=6), torch.randn(6, 5)
+    quiet_steps(loop, data)
+    expected = in_plain_training(loop.model, lambda plain: (plain(data) ** 2).sum().backward())
+
+    def write(parameter: Tensor) -> None:
+        parameter.data.sub_(0.1 * parameter.grad)
+        parameter.grad = None
+
+    handles = [p.register_post_accumulate_grad_hook(write) for p in loop.model.parameters()]
+    loop.step(lambda step: (loop.model(data) ** 2).sum(), keep=True)
+    for handle in handles:
+        handle.remove()
+    assert not computed
+    recording = loop.recording()
+    for name, (gradient,) in expected.items():
+        assert np.array_equal(recording.tensor(name, QUIET, of="gradient:loss"), gradient), name
+
+
+def test_the_end_of_a_step_under_autocast_and_a_mode(tmp_path: Path, computed: list[str]) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    seen: list[str] = []
+    loop, data = Loop(tmp_path, usual(), keep=6), torch.randn(6, 5)
+    quiet_steps(loop, data)
+    expected = in_plain_training(loop.model, lambda plain: (plain(data) ** 2).sum().backward())
+    step = loop.run.step()
+    with step:
+        (loop.model(data) ** 2).sum().backward()
+        step.decide(keep=True)
+        mode, autocast = Mode(), torch.autocast("cpu", dtype=torch.bfloat16)
+        mode.__enter__()
+        autocast.__enter__()
+    autocast.__exit__(None, None, None)
+    mode.__exit__(None, None, None)
+    assert "Linear" in computed and not [name for name in seen if "mm" in name]
+    recording = loop.recording()
+    for name, (gradient,) in expected.items():
+        assert np.array_equal(recording.tensor(name, QUIET, of="gradient:loss"), gradient), name
+
+
+def test_a_weight_that_is_exchanged_before_anybody_looks(tmp_path: Path, computed: list[str]) -> None:
+    from torch.nn.utils import prune
+
+    loop, data = Loop(tmp_path, usual(), keep=6), torch.randn(6, 5)
+    quiet_steps(loop, data)
+    expected = in_plain_training(loop.model, lambda plain: (plain(data) ** 2).sum().backward())
+    with loop.run.step() as step:
+        (loop.model(data) ** 2).sum().backward()
+        loop.optimizer.step()
+        loop.optimizer.zero_grad()
+        prune.l1_unstructured(loop.model[2], "weight", 0.3)
+        step.decide(keep=True)
+    assert "Linear" in computed
+    recording = loop.recording()
+    for name, (gradient,) in expected.items():
+        assert np.array_equal(recording.tensor(name, QUIET, of="gradient:loss"), gradient), name
+
+
+def test_a_pass_that_fails(tmp_path: Path, computed: list[str]) -> None:
+    loop, data = Loop(tmp_path, usual(), keep=6), torch.randn(6, 5)
+    quiet_steps(loop, data)
+
+    def fail(_: Tensor) -> None:
+        raise ValueError("theirs")
+
+    with loop.run.step() as step:
+        out = loop.model(data)
+        loss = (out**2).sum()
+        out.register_hook(fail)
+        with pytest.raises(ValueError, match="theirs"):
+            loss.backward()
+        step.decide(keep=True)
+    assert not computed
+    recording = loop.recording()
+    with pytest.raises(LookupError):
+        recording.tensor("0", QUIET, of="gradient:loss")

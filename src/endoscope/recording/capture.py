@@ -113,6 +113,10 @@ class Parameters:
     def changed_unheard(self, position: int) -> bool:
         return position not in self.before and version_of(self.named[position][1]) != self.versions[position]
 
+    def are_as_they_were(self) -> bool:
+        """Whether nobody has written into any of them since the step began."""
+        return not self.before and versions_of(self.tensors) == self.versions
+
     def value_of(self, parameter: Tensor) -> Tensor:
         """What modules were called with before the first update."""
         position = self._positions[id(parameter)]

@@ -190,7 +190,8 @@ class Notes:
                 except RuntimeError:  # inference tensors do not count
                     versions = versions_of(results)
                 passes = self.recorder.passes
-                follows = chain.key in passes.following and not passes.cells.parameters.before and is_ordinary(given)
+                cells = passes.cells
+                follows = chain.key in passes.following and is_ordinary(given) and cells.parameters.are_as_they_were()
                 self.taken.append((CHAIN, chain, first, results, versions, position, container, follows))
                 return given
         except BaseException as error:
