@@ -59,11 +59,11 @@ def sample(side: Trained, steps: int) -> tuple[float, float]:
     return (time.process_time() - cpu) / steps, wall / steps
 
 
-def compare(sides: Mapping[str, Trained], steps: int, effort: measure.Effort) -> Timing:
+def compare(sides: Mapping[str, Trained], steps: int, effort: measure.Effort, warm_steps: int = 1) -> Timing:
     """Warm every side up, then time all of them in turns for as many rounds as the effort allows."""
     for side in sides.values():
         if sample(side, 1)[0] < SLOW_SECS:
-            sample(side, 1)
+            sample(side, warm_steps)
     names = list(sides)
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     start, number = time.process_time(), 0
