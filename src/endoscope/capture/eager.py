@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 _STANCE = "_stance"
-_eager: list[Any] = []  # holds the switch while compiled code runs eagerly
+_eager: list[tuple[Any, Any]] = []  # the switch, while compiled code runs eagerly, and the names among which it works
 _switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
 _compiler_here: Callable[[], Any] | None = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
 
@@ -30,14 +30,14 @@ def run_compiled_code_eagerly() -> None:
         names[_STANCE] = _switch.stance  # being compiled; otherwise it says so itself
     else:
         _switch.__enter__()
-    _eager.append(_switch)
+    _eager.append((_switch, names))
 
 
 def run_compiled_code_again() -> None:
     """Nothing happens if it does."""
     if not _eager:
         return
-    switch, names = _eager.pop(), vars(sys.modules["torch._dynamo"].eval_frame)
+    switch, names = _eager.pop()
     if _compiler_here is not None and not _compiler_here() and _STANCE in names:
         names[_STANCE] = switch.prev
     else:
