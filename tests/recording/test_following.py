@@ -458,3 +458,24 @@ def test_a_pass_that_fails(tmp_path: Path, computed: list[str]) -> None:
     recording = loop.recording()
     with pytest.raises(LookupError):
         recording.tensor("0", QUIET, of="gradient:loss")
+
+
+def test_a_result_whose_place_another_tensor_takes(tmp_path: Path) -> None:
+    """Results are not held when notes of them are read, so the next one may have the same id."""
+    model, data = usual(), torch.randn(6, 5)
+    loop = Loop(tmp_path, model, keep=6)
+
+    def body(step: Any) -> Tensor:
+        for _ in range(5):
+            out = model(data)
+            step.tag("looked at", data)  # the notes are read
+            del out
+        return (model(data) ** 2).sum()
+
+    for _ in range(3):
+        loop.step(body, keep=False)
+    expected = in_plain_training(model, lambda plain: (plain(data) ** 2).sum().backward())
+    loop.step(body, keep=True)
+    recording = loop.recording()
+    for name, (gradient,) in expected.items():
+        assert np.array_equal(recording.tensor(name, 3, of="gradient:loss", pass_=6), gradient), name

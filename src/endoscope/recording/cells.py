@@ -32,6 +32,8 @@ Came = tuple[str, list[Tensor]]
 Placed = tuple[int, list[Tensor]]
 #: What went into a ReLU, what came out of it, and the version of that.
 Rectified = tuple[Tensor, Tensor, int]
+#: The hooks of a tensor, the number of the one that tells, what that one gathers, and the version of the tensor.
+Told = tuple[dict[Any, Any], int, list[Tensor], int]
 #: A module, what came out of it, and the version of that.
 Source = tuple["Known | None", Tensor, int]
 
@@ -45,7 +47,7 @@ class Cells:
         self._came: dict[int, list[Came]] = {}  # in earlier passes
         self._rectified: list[Rectified] = []
         self._followed: list[Followed] = []
-        self._told: dict[int, tuple[list[Tensor], int, tuple[dict[Any, Any], int]]] = {}  # cell, version, hook
+        self._told: dict[int, Told] = {}
         self.parameters: Any = None  # tell what modules were called with
         self.failed: Callable[[Exception], None] = _pass_on
 
@@ -77,14 +79,13 @@ class Cells:
                 if tensor.requires_grad:
                     return False
             elif id(tensor) not in cells:
-                told = self._told.pop(id(tensor), None)
-                if told is not None and told[1] == tensor._version:
-                    cells[id(tensor)] = (tensor, told[0])
-                    _put_first(*told[2])
+                told, hooks = self._told.get(id(tensor)), tensor._backward_hooks
+                if told is not None and told[0] is hooks and told[3] == tensor._version:
+                    cells[id(tensor)] = (tensor, told[2])
+                    _put_first(told[0], told[1])
                     continue
                 cell: list[Tensor] = []
                 cells[id(tensor)] = (tensor, cell)
-                hooks: Any = tensor._backward_hooks
                 if hooks is None:
                     hooks = tensor._backward_hooks = OrderedDict()
                     grad_fn._register_hook_dict(tensor)
@@ -100,10 +101,11 @@ class Cells:
 
     def tell(self, tensor: Tensor, hook: Callable[[list[Tensor], Tensor], None], hooks: GradHooks) -> None:
         """Put a hook on a tensor that tells of its gradient, and gathers it if that is wanted when a pass begins."""
-        if id(tensor) not in self._told:
+        told = self._told.get(id(tensor))
+        if told is None or told[0] is not tensor._backward_hooks:  # it is not held: its id may be that of another one
             cell: list[Tensor] = []
             hooks.on_gradient(tensor, partial(hook, cell))
-            self._told[id(tensor)] = cell, tensor._version, hooks.places[-1]
+            self._told[id(tensor)] = (*hooks.places[-1], cell, tensor._version)
 
     def settle(self, places: list[tuple[dict[Any, Any], int]]) -> None:
         """Another pass begins, and may leave the graph anywhere: what follows from earlier ones is computed, and
