@@ -41,7 +41,7 @@ AT_MOST = {
 }
 BYTES_PER_NUMBER_AT_MOST = 4.3
 COPIES = {"MLP": 12, "transformer": 4}  # of each network, where the ratio is close to one
-LEARNED_FROM = 16  # steps: the first ones of a run are not like the others
+LEARNED_FROM = {"MLP": 80, "transformer": 4}  # steps: the first ones of a run are not like the others
 BUDGET = 0.05
 BUDGET_STEPS = 300
 MINUTES = ("transformer",)  # where so many steps take minutes: once, and not in a quick run
@@ -166,7 +166,7 @@ def _compared(
         with opened(ways, case, folder / f"copy {number}") as recorded:
             sides = {name: step_clock.Trained(case.make().step) for name in ("plain", "plain again")}
             sides |= {name: way.side() for name, way in recorded.items()}
-            timings.append(step_clock.compare(sides, steps, effort.part(copies), LEARNED_FROM))
+            timings.append(step_clock.compare(sides, steps, effort.part(copies), LEARNED_FROM[case.name]))
         complaints |= {name: complaints[name] or way.complaint() for name, way in recorded.items()}
     timing = step_clock.joined(timings)
     lines = [_line(case, "plain again", timing)]

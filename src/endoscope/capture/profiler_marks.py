@@ -3,9 +3,9 @@
     optimizer.step(), optimizer.zero_grad()   ─► record_function.__enter__ ─► a call into torch's dispatcher
                                                  record_function.__exit__  ─► another one
 
-A mark tells whoever has asked torch to be called at marks. If nobody has, it tells nobody, and costs a training step of
-a small network a hundredth of its time, for this code of torch has left the processor's cache since the last step. So
-while a step is recorded, it is asked first. Torch itself knows who wants to be called, profilers or anybody else;
+A mark tells whoever has asked torch to be called at marks. If nobody has, it tells nobody, and takes a hundredth of a
+training step of a small network, for this code of torch has left the processor's cache since the last step. So while a
+step is recorded, it is asked first. Torch itself knows who wants to be called, profilers or anybody else;
 where it does not say so, the marks are made.
 
 Only those of optimizers: they live for one `with` block. Somebody's own may be used again.
