@@ -3,7 +3,7 @@
 Patches are process-wide and counted: the first trace puts them in, the last takes them out.
 
     of every trace, every recorded step    what training calls all the time: modules, backward passes, …
-    of a trace, or a whole run             what it hardly ever calls: threads, TorchScript, transforms, new parameters
+    of a trace, or a whole run             what it hardly ever calls: threads, TorchScript, new parameters
 
 The second kind stays where it is between the steps of a run (`stand`). Whoever calls it then gets the original, one
 function later; to exchange it in every step would cost more than all that a step does with it, for nobody else has
