@@ -27,7 +27,6 @@ class OnAnomaly(Trigger):
     def __init__(self, anomaly: Anomaly) -> None:
         self.anomaly = anomaly
         self._stretches = ByType(Stretch)
-        self._chosen: dict[int, Any] = {}  # what the rule means in each structure; filled by what looks
         self._missed = 0  # steps in which it meant nothing, as long as it never meant anything
 
     def __call__(self, info: StepInfo) -> Decision:
@@ -35,7 +34,7 @@ class OnAnomaly(Trigger):
         if info.held is None or where.type not in (None, info.type):
             return _NOTHING
         condition = self.anomaly.rule.condition if self.anomaly.rule is not None else None
-        looks = info.held(where, self._chosen, condition is None or condition.per_sample)
+        looks = info.held(where, condition is None or condition.per_sample)
         if not looks:
             self._miss(info)
             return _NOTHING

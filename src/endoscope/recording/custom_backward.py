@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from endoscope.capture.reads import parents_of
 from endoscope.capture.source import source_line
-from endoscope.recording.hearing import StepRecorder
+from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.origin import NONFINITE, Origin
 
 

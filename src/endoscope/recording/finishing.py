@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,16 @@ import numpy as np
 
 from endoscope.errors import BadArgument
 from endoscope.recording.arena import Arena, Arenas
-from endoscope.recording.capture import Capture
-from endoscope.recording.courses import Courses
+from endoscope.recording.captured import Captured
 from endoscope.recording.incidents import Incidents
-from endoscope.recording.measuring import Package, batch_size, measure_step
+from endoscope.recording.measuring import Meter, Package, batch_size, measure_step
+from endoscope.recording.metrics import means
 from endoscope.recording.raw import Keep, RawCollector
 from endoscope.recording.sampling import choose
+from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
 from endoscope.recording.step import Step
-from endoscope.recording.structure import Structure, Structures
+from endoscope.recording.structures import Structure
 from endoscope.recording.verdicts import Decision
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from endoscope.analysis.rules import Where
 
 
+NO_GRAPH = "the graph is not known: this step called other modules than those before; the next one is traced"
+
+
 class Finisher:
     """Knows what earlier steps left behind: graphs that are written, raw bytes that are used up."""
 
@@ -39,9 +43,9 @@ class Finisher:
         checksums.compute_with(crc32)
         self._writer = writer
         self._worker = worker
+        worker.regularly = self.write_metrics
         self._keep = keep
         self._shield = shield
-        self._structures = Structures()
         self._raw_bytes = 0
         self._said: set[GapRecord] = set()
         self._categories: Counter[str] = Counter()  # how often samples of each were kept raw
@@ -50,37 +54,37 @@ class Finisher:
         self._last_keys: list[Key] = []
         self._last_numbers: list[int] = []
         self._last_array = np.array([], np.int32)  # the same
-        self.courses = Courses()  # how the rows of earlier steps were arranged
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
+        self._metrics: deque[tuple[int, str, float, Mapping[str, Any]]] = deque()  # of steps that are not recorded
         self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is
         self.seconds = 0.0
 
-    def look(self, step: Step, capture: Capture, where: Where, known: dict[int, Any], samples: bool) -> list[Look]:
+    def look(self, step: Step, captured: Captured, selection: Selection, where: Where, samples: bool) -> list[Look]:
         """Statistics of what is held, for triggers; before it is decided whether the step is recorded."""
         from endoscope.recording.looking import look_at  # here: most runs have no anomalies of their own
 
-        structure = self.structure(step, capture)
-        return look_at(capture, structure, (step.number, step.type or ""), where, known, samples)
+        structure = self.structure(step, captured, selection)
+        return look_at(captured, structure, (step.number, step.type or ""), where, samples)
 
-    def record(self, step: Step, capture: Capture, decision: Decision, started: float) -> None:
+    def record(self, step: Step, captured: Captured, selection: Selection, decision: Decision, started: float) -> None:
         """Measure everything; `hand_over` then gives it to the writer."""
-        capture.heard.catch_up()
-        capture.gradients.check()
-        samples = self._samples(step, capture, decision)
-        structure = self.structure(step, capture)
-        raw = self.raw_collector(samples) if capture.meter is None else capture.meter.raw
-        package = measure_step(capture, structure, raw)
+        samples = self._samples(step, captured, decision)
+        structure = self.structure(step, captured, selection)
+        raw = self.raw_collector(samples)
+        package = measure_step(captured, structure, Meter(raw), step.skipped)
+        if structure.graph is None:
+            package.gaps.append(GapRecord("", "", NO_GRAPH))
         with self._shield("the search for what made NaN or infinity"):
-            package.extra |= self._incidents.look(capture, structure.items, package, step.number)
+            package.extra |= self._incidents.look(captured, structure, package, step.number)
         self._raw_bytes += package.raw_bytes
-        seconds = capture.cost() + time.perf_counter() - started
+        seconds = time.perf_counter() - started
         self.seconds += seconds
-        passes = max(step.forwards + capture.heard.models_called, 1)
         record = StepRecord(
             number=step.number, type=decision.type, time=time.time(), why=decision.why, recording_seconds=seconds,
-            graph_hash=structure.graph["hash"], graph=structure.graph, raw_samples=samples,
-            categories=step.categories or [], passes=passes, metrics=_numbers(step.metrics),
+            graph_hash="" if structure.graph is None else structure.graph["hash"], graph=structure.graph,
+            raw_samples=samples,
+            categories=step.categories or [], passes=max(step.forwards, 1), metrics=means(step.metrics),
             config=step.settings, gaps=[*package.gaps, *self._new(package.left_out)],
             extra=package.extra, measured=package.measured,
         )  # fmt: skip
@@ -97,25 +101,25 @@ class Finisher:
             self._worker.put(*ready)
             self._worker.let_catch_up()
 
-    def structure(self, step: Step, capture: Capture) -> Structure:
+    def structure(self, step: Step, captured: Captured, selection: Selection) -> Structure:
         """Items and graph of a step; says which patterns mean nothing in it."""
-        structure = capture.structure(self._structures)
-        for text in capture.unmatched:
-            error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
-            self._shield.report(f"what={text!r}", error)
-        capture.unmatched = []
-        return structure
+        if captured.structure is None:
+            structure = captured.structure = captured.learned.structure_of(captured, selection)
+            for text in captured.unmatched:
+                error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
+                self._shield.report(f"what={text!r}", error)
+            captured.unmatched = []
+            if captured.tracer is None:
+                said = captured.learned.count(step.type or "", structure.graph is not None)
+                if said:
+                    self._shield.note(said)
+        return captured.structure
 
     def raw_collector(self, samples: Sequence[int]) -> RawCollector:
         return RawCollector(self._keep, self._raw_bytes, samples, self._arenas.take())
 
-    def give_back(self, raw: RawCollector) -> None:
-        """Nothing of what was gathered is written."""
-        raw.found.clear()
-        self._arenas.give_back(raw.arena)
-
-    def _samples(self, step: Step, capture: Capture, decision: Decision) -> list[int]:
-        count, size = self._keep.samples, batch_size(capture)
+    def _samples(self, step: Step, captured: Captured, decision: Decision) -> list[int]:
+        count, size = self._keep.samples, batch_size(captured)
         if step.samples is not None:
             return [s for s in step.samples if 0 <= s < size] if size else step.samples
         categories = step.categories
@@ -168,8 +172,23 @@ class Finisher:
             raise
 
     def metrics(self, number: int, type_: str, metrics: Mapping[str, Any]) -> None:
-        numbers, now = _numbers(metrics), time.time()
-        self._worker.put(lambda: self._writer.write_metrics(number, type_, now, numbers), 64 * len(numbers))
+        """Of a step that is not recorded; written together with those of other steps."""
+        self._metrics.append((number, type_, time.time(), metrics))
+
+    def flush_metrics(self) -> None:
+        if self._metrics:
+            self._worker.put(self.write_metrics)
+
+    def write_metrics(self) -> bool:
+        """In the writer thread; whether there was anything to write."""
+        found = bool(self._metrics)
+        while self._metrics:
+            number, type_, now, metrics = self._metrics.popleft()
+            try:
+                self._writer.write_metrics(number, type_, now, means(metrics))
+            except (TypeError, ValueError, RuntimeError) as error:
+                self._writer.write_gap(number, now, GapRecord("", "", f"metrics {sorted(metrics)}: {error}"))
+        return found
 
     def writing_failed(self, error: BaseException) -> None:
         self._lost.append(f"{type(error).__name__}: {error}")
@@ -188,8 +207,3 @@ class Finisher:
             report["failed_writes"] = len(self._lost)
             report["failed_writes_last"] = self._lost[-1]
         return report
-
-
-def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Of one number per sample, the mean."""
-    return {name: float(np.mean(value)) if isinstance(value, np.ndarray) else value for name, value in metrics.items()}

@@ -18,10 +18,12 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.reads import parents_of
-from endoscope.recording.capture import Capture
+from endoscope.recording.captured import Captured
 from endoscope.recording.custom_backward import guilty_functions
+from endoscope.recording.graph import Item, place_of
 from endoscope.recording.memory import shortage
-from endoscope.recording.structure import Item, place_of
+from endoscope.recording.structures import Structure
+from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.ops import Kind
 from endoscope.schema.origin import Origin
 from endoscope.schema.recording import GRADIENT, GapRecord
@@ -41,7 +43,7 @@ class Incidents:
     def __init__(self) -> None:
         self._seen: Counter[frozenset[tuple[str, str]]] = Counter()
 
-    def look(self, capture: Capture, items: list[Item], package: Package, step: int) -> dict[str, Any]:
+    def look(self, captured: Captured, structure: Structure, package: Package, step: int) -> dict[str, Any]:
         """What is added to the record of the step: nothing, or `origins`."""
         whole = package.measured.whole
         if not (whole["nans"].any() or whole["infs"].any()) or torch._C._current_graph_task_id() != -1:
@@ -52,38 +54,43 @@ class Incidents:
         if not wrong or self._seen[signature] >= MOST_ALIKE or sum(self._seen.values()) >= MOST_OF_A_RUN:
             return {}
         self._seen[signature] += 1
-        reason = shortage(capture.recorder)
+        if structure.recorder is None:
+            reason = "the operations of this step are not known; the next captured step is traced"
+            captured.learned.trace_next()
+        else:
+            reason = shortage(structure.recorder)
         if reason:
             package.gaps.append(GapRecord("", "", f"what made NaN or infinity was not looked for: {reason}"))
             return {}
         loss = next((key.of.removeprefix(GRADIENT) for key in wrong if key.of.startswith(GRADIENT)), None)
-        found = _Incident(capture, items, package).origins(capture.parameters.before, loss)
+        assert structure.recorder is not None
+        found = _Incident(captured, structure, structure.recorder, package).origins(loss)
         return {"origins": [replace(one, step=step).to_dict() for one in found]} if found else {}
 
 
 class _Incident:
     """One step in which something is not finite."""
 
-    def __init__(self, capture: Capture, items: list[Item], package: Package) -> None:
-        self._capture = capture
-        self._recorder = capture.recorder
+    def __init__(self, captured: Captured, structure: Structure, recorder: StepRecorder, package: Package) -> None:
+        self._captured = captured
+        self._structure = structure
+        self._recorder = recorder
         self._package = package
         self._items: dict[int, list[Item]] = {}  # node of the step -> what is recorded of it
-        for item in items:
-            if item.slot >= 0:
+        for item in structure.items:
+            if item.slot >= 0 and item.kind not in ("parameter", "buffer"):
                 self._items.setdefault(self._recorder.slot_node[item.slot], []).append(item)
         self._sources = {number: source.name for number, source in self._recorder.sources.items() if source.name}
 
-    def origins(self, parameters: dict[int, Tensor], loss: str | None) -> list[Origin]:
+    def origins(self, loss: str | None) -> list[Origin]:
         from endoscope.recording.second_run import SecondRun  # here: most runs never need it
         from endoscope.replay.origins import nonfinite_origins
 
-        run = SecondRun(self._capture, parameters).run(loss)
-        watch = self._capture.watches[0] if self._capture.watches else None
-        dim = watch.batch_dim if watch is not None and watch.batch_dim is not None else 0
+        run = SecondRun(self._captured, self._structure, self._recorder).run(loss)
+        dim = self._captured.names.batch_dim or 0
         entered = [slot for call in self._recorder.calls.entries if call.root for slot in call.entered]
         found = nonfinite_origins(
-            run.trace, batch_dim=dim, batch_size=self._capture.batches.first, entered=run.slots_again(entered)
+            run.trace, batch_dim=dim, batch_size=self._captured.first_batch, entered=run.slots_again(entered)
         )
         if not found and loss is not None:
             return [

@@ -5,63 +5,41 @@ items of the step ─► those that are meant ─► stats.measure ─► Look, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import torch
 
 from endoscope.analysis.anomalies import Look
 from endoscope.analysis.rules import Where, named
-from endoscope.recording.capture import Capture
-from endoscope.recording.measuring import Row, rows_of
-from endoscope.recording.structure import Item, Structure
+from endoscope.recording.captured import Captured
+from endoscope.recording.measuring import Row, all_rows
+from endoscope.recording.structures import Structure
 from endoscope.schema.stats import SAMPLE, WHOLE
 from endoscope.stats import Measured, Request, measure
 
-MOST_STRUCTURES = 64  # for which it is remembered what a rule means
 
-
-class Chosen(NamedTuple):
-    """What a rule means in the steps of one structure."""
-
-    structure: Structure  # held, so that its identity stays its own
-    items: list[Item]
-
-
-def look_at(
-    capture: Capture, structure: Structure, step: tuple[int, str], where: Where, known: dict[int, Any], samples: bool
-) -> list[Look]:
+def look_at(captured: Captured, structure: Structure, step: tuple[int, str], where: Where, samples: bool) -> list[Look]:
     """The statistics of all tensors of a step that are meant; `step` is its number and type. Writes to nothing."""
-    items = _chosen(structure, where, known)
-    if not items:
-        return []
+    types: dict[tuple[str, str, int], str] = {}
+    if structure.graph is not None:
+        types = {(n["node"], n["role"], n["pass"]): n.get("type", "") for n in structure.graph["nodes"]}
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        rows = [row for row in rows_of(capture, items) if where.may_be(row.of)]
+        rows = [row for row in all_rows(captured, structure) if where.may_be(row.of) and _is_meant(row, types, where)]
+        if not rows:
+            return []
         measured = measure([Request(row.tensor, row.batch_dim, samples, False, row.minus) for row in rows])
     refused = {number for number, _ in measured.gaps}
     return [_look(row, step, measured, number) for number, row in enumerate(rows) if number not in refused]
 
 
-def _chosen(structure: Structure, where: Where, known: dict[int, Any]) -> list[Item]:
-    chosen = known.get(id(structure))
-    if chosen is None:
-        if len(known) >= MOST_STRUCTURES:
-            known.clear()
-        types = {(node["node"], node["role"], node["pass"]): node.get("type", "") for node in structure.graph["nodes"]}
-        items = [item for item in structure.items if _is_meant(item, types, where)]
-        chosen = known[id(structure)] = Chosen(structure, items)
-    return list(chosen.items)
-
-
-def _is_meant(item: Item, types: dict[tuple[str, str, int], str], where: Where) -> bool:
-    """By its name; whether there is a gradient or an update is seen when it is asked for."""
-    type_ = types.get((item.node, item.role, item.pass_), "")
-    one = named(item.node, item.pass_, type_, item.kind, item.module)
-    return where.names(one, item.role, item.pass_)
+def _is_meant(row: Row, types: dict[tuple[str, str, int], str], where: Where) -> bool:
+    name = row.name
+    type_ = types.get((name.node, name.role, name.pass_), "")
+    one = named(name.node, name.pass_, type_, name.kind, name.module)
+    return where.names(one, name.role, name.pass_)
 
 
 def _look(row: Row, step: tuple[int, str], measured: Measured, number: int) -> Look:
     mine = measured.sample_request == number
     samples = {name: measured.samples[name][mine] for name in SAMPLE} if mine.any() else {}
     whole = {name: float(measured.whole[name][number]) for name in WHOLE}
-    item = row.item
-    return Look(item.node, item.role, item.pass_, row.of, item.kind, step[0], step[1], whole, samples)
+    name = row.name
+    return Look(name.node, name.role, name.pass_, row.of, name.kind, step[0], step[1], whole, samples)

@@ -1,50 +1,56 @@
-"""From held tensors to numbers: everything of a kept step is measured at once, then let go.
+"""From held tensors to numbers: everything of a recorded step is measured in one call, then let go.
 
-items ─► rows (one per tensor: value, gradient of each loss, parameter, update)
-      ─► stats.measure ─► raw values of chosen samples ─► Package, without a single tensor
+    entries, parameters, buffers ─► rows (one per tensor: value, gradient of each loss, parameter, update)
+          ─► stats.measure ─► raw values of chosen samples ─► Package, without a single tensor
+
+Where a step is large and certain to be recorded, what is complete is measured as it comes (`Stream`), so that it need
+not be held until the end.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from operator import itemgetter
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from endoscope.recording.capture import Capture
-from endoscope.recording.courses import SHARED_FROM, Rows
-from endoscope.recording.meter import Meter, measure_and_keep
+from endoscope.capture.regions import version_of
+from endoscope.recording.captured import Captured, Entry, size_of
+from endoscope.recording.gradients import Found
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
-from endoscope.recording.structure import Item, Script, Structure, size_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Measured, Request, begin, chosen, joined, together
+from endoscope.stats import Answers, Measured, Request, joined, measure_part
 
-MOST_SCRIPTS = 4  # of one structure: batches have few sizes
+if TYPE_CHECKING:
+    from endoscope.recording.structures import Structure
+
+_UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
+_LARGE = 65_536  # elements: below, measuring a tensor twice is cheaper than finding out that it has two names
+
+
+class Name(NamedTuple):
+    """Whose tensor a row is about."""
+
+    node: str
+    role: str
+    pass_: int
+    kind: str
+    module: str
 
 
 class Row(NamedTuple):
-    """One tensor that is about to be measured."""
+    """One tensor that is to be measured."""
 
-    item: Item
+    name: Name
     of: str
     tensor: Tensor
     batch_dim: int | None
     minus: Tensor | None = None  # what is subtracted
-
-
-class Early(NamedTuple):
-    """One tensor that was measured while the step ran."""
-
-    item: Item
-    of: str
-    batch_dim: int | None
-    row: int
+    same_as: int | None = None  # an earlier row of the same call on the same tensor
 
 
 @dataclass(slots=True)
@@ -55,7 +61,7 @@ class Package:
     measured: Measured
     raw: list[tuple[int, Any, list[int] | None]] = field(default_factory=list)  # row, values, samples
     raw_bytes: int = 0
-    left_out: list[GapRecord] = field(default_factory=list)
+    left_out: list[GapRecord] = field(default_factory=list)  # by a limit; said once
     gaps: list[GapRecord] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -64,265 +70,187 @@ class Package:
         return self.raw_bytes + 512 * len(self.keys)
 
 
-def measure_step(capture: Capture, structure: Structure, raw: RawCollector) -> Package:
-    """Runs on the training thread, so that nothing is held any longer; autograd and our own ear are off."""
-    items = structure.items
+class Meter:
+    """Measures rows, in one call or several."""
+
+    def __init__(self, raw: RawCollector) -> None:
+        self.raw = raw
+        self.keys: list[tuple[Name, str, tuple[int, ...], str, int]] = []
+        self._parts: list[Answers] = []
+
+    def measure(self, rows: list[Row]) -> None:
+        if not rows:
+            return
+        requests = [Request(r.tensor, r.batch_dim, True, True, r.minus, r.same_as) for r in rows]
+        self._parts.append(measure_part(requests))
+        first = len(self.keys)
+        for number, row in enumerate(rows, first):
+            dim = NO_BATCH if row.batch_dim is None else row.batch_dim
+            self.keys.append((row.name, row.of, tuple(size_of(row.tensor)), _dtype(row.tensor.dtype), dim))
+            if self.raw.wants:
+                self.raw.add(number, row.tensor, row.batch_dim, row.minus)
+
+    def finish(self) -> Measured:
+        return joined(self._parts or [measure_part([])])
+
+
+def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped: bool = False) -> Package:
+    """Runs on the training thread, so that nothing is held any longer; autograd and our own modes are off."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        found = _Found(capture)
-        script = found.found_again(structure) or found.looked_for(structure)
-        extra = {"no_gradient": _without_gradient(capture), "cosines": _cosines(capture, items)}
-        if capture.wants_spectra:
-            extra["spectra"] = spectra_of((row.item, row.of, row.tensor) for row in found.rows if row.minus is None)
-        measured = _measured(capture.meter, found.rows, script, raw)
-        if script.order is not None:
-            raw.move(script.order)
-            measured = chosen(measured, script.order)
-        keys = script.keys
-        left_out = capture.not_held()
+        rows = _rows(captured, structure, skipped)
+        extra = {
+            "no_gradient": [] if skipped else _without_gradient(captured),
+            "cosines": _cosines(captured, rows),
+            "not_cleared": _not_cleared(captured),
+            "clipping": captured.gradients.clipping,
+        }
+        if captured.wants_spectra:
+            extra["spectra"] = spectra_of((r.name, r.of, r.tensor) for r in rows.found if r.minus is None)
+        meter.measure(rows.found)
+        measured = meter.finish()
+        sources = captured.learned.sources
+        keys = [_key(name, of, shape, dtype, dim, sources.get((name.node, name.role, name.kind), ""))
+                for name, of, shape, dtype, dim in meter.keys]  # fmt: skip
+        raw = meter.raw
+        left_out = [*captured.refused]
         left_out += [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
         return Package(
-            keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes,
-            left_out=left_out, gaps=found.gaps, extra={name: value for name, value in extra.items() if value},
+            keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes, left_out=left_out, gaps=rows.gaps,
+            extra={name: value for name, value in extra.items() if value},
         )  # fmt: skip
 
 
-def _measured(meter: Meter | None, rows: list[Row], script: Script, raw: RawCollector) -> Measured:
-    """All rows of a step: those of the meter, and then those that are there at the end."""
-    count = 0 if meter is None else meter.count
-    requests = [Request(row.tensor, row.batch_dim, minus=row.minus, same_as=same) for row, same in _with(rows, script)]
-    progress = meter.progress if meter is not None else begin(script.plan) if script.plan is not None else None
-    if progress is None or progress.plan is not script.plan or not progress.take(count, requests):
-        return _worked_out(meter, requests, script, raw)
-    progress.run(count + len(requests), requests if meter is None else (meter.last, requests))
-    if raw.wants:
-        if meter is not None:
-            meter.keep_raw(meter.last)
-        for number, request in enumerate(requests, count):
-            raw.add(number, request.tensor, request.batch_dim, request.minus)
-    return joined([progress.finish()])
+class Rows:
+    """What there is of every captured tensor: rows that are to be measured, and gaps."""
 
-
-def _with(rows: list[Row], script: Script) -> Iterable[tuple[Row, int | None]]:
-    return zip(rows, script.same, strict=True)
-
-
-def _worked_out(meter: Meter | None, requests: list[Request], script: Script, raw: RawCollector) -> Measured:
-    """The same for a step that is not quite like an earlier one; the next one may be like it."""
-    parts, waiting = ([], []) if meter is None else meter.given_up()
-    first = len(waiting)
-    for request in requests:
-        waiting.append(request if request.same_as is None else request._replace(same_as=first + request.same_as))
-    count = 0 if meter is None else meter.count
-    parts = [*parts, measure_and_keep(waiting, raw, count - first)]
-    script.plan = together([part.plan for part in parts])
-    if meter is not None:
-        meter.course.plan = script.plan
-    return joined(parts)
-
-
-def rows_of(capture: Capture, items: list[Item]) -> list[Row]:
-    """What there is now of some items, to be looked at; nothing is measured yet."""
-    found = _Found(capture)
-    for item in items:
-        found.add(item)
-    return found.rows
-
-
-def batch_size(capture: Capture) -> int:
-    """Of the first model call of the step, or else of the first tensor that was tagged; 0 if there was none."""
-    return capture.batches.first or _tagged_batch(capture)
-
-
-def _tagged_batch(capture: Capture) -> int:
-    for held in capture.recorder.holder.entries:
-        shape, dim = capture.shape(held.slot), held.batch_dim
-        if held.call < 0 and shape is not None and dim is not None and 0 <= dim < len(shape) and shape[dim] > 0:
-            return shape[dim]
-    return 0
-
-
-class _Found:
-    """What there is of every item: rows that are to be measured, rows that have been, and gaps."""
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self._meter = capture.meter
-        self._buffers = dict(capture.parameters.buffers)
-        self.rows: list[Row] = []
-        self.early: list[Early] = []
+    def __init__(self, captured: Captured) -> None:
+        self._captured = captured
+        self._places: dict[tuple[int, str, int | None], int] = {}  # tensor, of what, batch -> row
+        self.found: list[Row] = []
         self.gaps: list[GapRecord] = []
 
-    @cached_property
-    def _measured(self) -> Rows:
-        return {} if self._meter is None else self._meter.course.rows_of_names()
+    # ---- captured tensors ------------------------------------------------------------------------
 
-    def gap(self, node: str, of: str, reason: str) -> None:
-        self.gaps.append(GapRecord(node, of, reason))
+    def add_entry(self, entry: Entry) -> None:
+        captured, root = self._captured, entry.same or entry
+        name = Name(entry.node, entry.role, entry.pass_, entry.kind, entry.module)
+        dim = dim_of(entry, captured.names.batch_dim)
+        if entry.row < 0:
+            tensor = captured.value(entry)
+            if tensor is None:
+                self.gaps.append(GapRecord(entry.node, "value", _UNSEEN_WRITE))
+                captured.learned.trace_next()
+                captured.learned.overwritten.add((entry.node, entry.role))
+            else:
+                self._add(name, "value", tensor, dim, root)
+        for loss, (gradient, version) in (root.gradients or {}).items():
+            if version >= 0 and version_of(gradient) != version:
+                self.gaps.append(GapRecord(entry.node, GRADIENT + loss, "the gradient was overwritten after it came"))
+            else:
+                self._add(name, GRADIENT + loss, gradient, dim, root)
 
-    # ---- a step that is built like an earlier one ------------------------------------------------
+    def _add(self, name: Name, of: str, tensor: Tensor, dim: int | None, root: Entry) -> None:
+        same = None
+        if tensor.numel() >= _LARGE:
+            place = id(root), of, dim
+            same = self._places.setdefault(place, len(self.found))
+            same = None if same == len(self.found) else same
+        self.found.append(Row(name, of, tensor, dim, None, same))
 
-    def found_again(self, structure: Structure) -> Script | None:
-        """The rows of an earlier step, with the tensors of this one; None if they differ."""
-        script = structure.scripts.get(self._signature())
-        if script is None:
-            return None
-        rows = []
-        for item, of, batch_dim, about in script.rows:
-            tensor = self._tensor(item, of)
-            if tensor is None or tensor.dtype is not about[1] or size_of(tensor) != about[0]:
-                return None
-            minus = self._capture.parameters.before[-1 - item.slot] if of == "update" else None
-            rows.append(Row(item, of, tensor, batch_dim, minus))
-        self.rows = rows
-        return script
+    # ---- parameters and buffers ------------------------------------------------------------------
 
-    def _signature(self) -> Any:
-        """What decides which rows there are, besides the structure of the step; None if there may be gaps."""
-        capture, gradients = self._capture, self._capture.gradients
-        course = None if self._meter is None else self._meter.course
-        if gradients.lost or len(gradients.losses) > 1 or (self._meter is not None and self._meter.came_again):
-            return None
-        held = tuple(capture.recorder.kept)
-        return course, capture.batches.sizes(), frozenset(gradients.found), tuple(capture.parameters.before), held
-
-    def looked_for(self, structure: Structure) -> Script:
-        """All rows of all items, and how they are written; kept for steps that are built like this one."""
-        for item in structure.items:
-            self.add(item)
-        for slot in self._capture.gradients.lost:
-            reason = "the gradient was overwritten by code that could not be heard"
-            self.gap(self._capture.parameters.named[-1 - slot][0], GRADIENT.rstrip(":"), reason)
-        measured = [] if self._meter is None else self._meter.course.about()
-        about = [(size_of(row.tensor), row.tensor.dtype) for row in self.rows]
-        keys = [(early.row, _key(early.item, early.of, *measured[early.row], early.batch_dim)) for early in self.early]
-        for place, row in enumerate(self.rows, len(measured)):
-            keys.append((place, _key(row.item, row.of, *about[place - len(measured)], row.batch_dim)))
-        rows = [(row.item, row.of, row.batch_dim, kind) for row, kind in zip(self.rows, about, strict=True)]
-        keys.sort(key=itemgetter(0))
-        order = [place for place, _ in keys]
-        complete = order == list(range(len(measured) + len(rows)))
-        script = Script(rows, _same(self.rows), [key for _, key in keys], None if complete else order)
-        signature = self._signature()
-        if signature is not None and not self.gaps:
-            if len(structure.scripts) >= MOST_SCRIPTS:
-                structure.scripts.clear()
-            structure.scripts[signature] = script
-        return script
-
-    # ---- any step --------------------------------------------------------------------------------
-
-    def add(self, item: Item) -> None:
-        dim = None
-        if item.kind == "parameter":
-            self._add_parameter(item)
-        elif item.kind == "buffer":
-            self._add_row(item, "value", None)
-            return
-        else:
-            capture, slot = self._capture, item.slot
-            names = self._measured.get((slot, "value"), ())
-            if len(names) == 1:
-                dim = names[0][0]
-            elif (shape := capture.shape(slot)) is not None:
-                call = capture.recorder.nodes[capture.recorder.slot_node[slot]][12]
-                dim = capture.batches.dim_of(shape, item.batch_dim, call)
-            if not self._take(item, "value", dim) and not self._add_row(item, "value", dim):
-                self.gap(item.node, "value", "the tensor was overwritten by code that could not be heard")
-                return
-        self._add_gradients(item, dim)
-
-    def _add_parameter(self, item: Item) -> None:
-        if not self._add_row(item, "parameter", None):
-            self.gap(item.node, "parameter", "it was overwritten by code that could not be heard")
-        before = self._capture.parameters.before.get(-1 - item.slot)
-        if before is not None:  # the update is formed while both are read, now that the copy is in the cache
-            self._add_row(item, "update", None, before)
-
-    def _add_gradients(self, item: Item, dim: int | None) -> None:
-        for loss in self._capture.gradients.losses:
-            of = GRADIENT + loss
-            if self._meter is not None and (item.slot, of) in self._meter.came_again:
-                self.gap(item.node, of, "two backward passes reached it, and only the first was measured")
-            elif not self._take(item, of, dim):
-                self._add_row(item, of, dim)
-
-    def _add_row(self, item: Item, of: str, dim: int | None, minus: Tensor | None = None) -> bool:
-        tensor = self._tensor(item, of)
-        if tensor is not None:
-            self.rows.append(Row(item, of, tensor, dim, minus))
-        return tensor is not None
-
-    def _tensor(self, item: Item, of: str) -> Tensor | None:
-        """What is to be measured of an item, if it is there and is still what it was."""
-        capture = self._capture
-        if of == "parameter":
-            changed = capture.parameters.changed_unheard(-1 - item.slot)
-            return None if changed else capture.parameters.value(-1 - item.slot)
-        if of == "update":
-            return capture.parameters.named[-1 - item.slot][1]
-        if of != "value":
-            return capture.gradients.total(item.slot, of.removeprefix(GRADIENT))
-        if item.kind == "buffer":
-            return self._buffers[item.node]
-        return capture.recorder.held(item.slot)
-
-    def _take(self, item: Item, of: str, dim: int | None) -> bool:
-        """Whether it was measured early; of a tensor with several names each name has a row."""
-        names = self._measured.get((item.slot, of))
-        if not names or item.slot < 0:
-            return False
-        mine = [number for number, (batch_dim, _) in enumerate(names) if batch_dim == dim]
-        if not mine:
-            return False
-        row = names.pop(mine[0])[1] if len(mine) > 1 else names[mine[0]][1]
-        self.early.append(Early(item, of, dim, row))
-        return True
+    def add_parameters(self, structure: Structure, skipped: bool) -> None:
+        captured = self._captured
+        wanted = {item.node for item in structure.items}
+        named, values = captured.names.parameters, captured.parameters
+        gradients: dict[int, list[Found]] = {}
+        for one in captured.gradients.of_parameters(skipped):
+            gradients.setdefault(one.position, []).append(one)
+        for position, (node, parameter) in enumerate(named):
+            if node not in wanted:
+                continue
+            name = Name(node, "", 1, "parameter", node.rpartition(".")[0])
+            value = values.value(position)
+            if value is None:
+                self.gaps.append(GapRecord(node, "parameter", _UNSEEN_WRITE))
+                captured.learned.written_parameters.add(position)
+            else:
+                self.found.append(Row(name, "parameter", value, None))
+            before = values.before.get(position)
+            if before is not None:  # the update is formed while both are read
+                self.found.append(Row(name, "update", parameter, None, before))
+            for one in gradients.get(position, ()):
+                self.found.append(Row(name._replace(pass_=one.pass_), one.of, one.tensor, None))
+        for position in captured.gradients.lost:
+            reason = "the gradient was overwritten before it could be read"
+            self.gaps.append(GapRecord(named[position][0], GRADIENT.rstrip(":"), reason))
+        for node, buffer in captured.names.buffers:
+            if node in wanted:
+                self.found.append(Row(Name(node, "", 1, "buffer", node.rpartition(".")[0]), "value", buffer, None))
 
 
-def _same(rows: list[Row]) -> list[int | None]:
-    """For each row an earlier one that is the same: a module that hands on what another one returned is another name
-    for the same tensor."""
-    known: dict[tuple[int, str, int | None], int] = {}
-    same: list[int | None] = []
-    for place, row in enumerate(rows):
-        is_large = row.item.slot >= 0 and row.tensor.numel() >= SHARED_FROM
-        first = known.setdefault((row.item.slot, row.of, row.batch_dim), place) if is_large else place
-        same.append(first if first < place else None)
-    return same
+def dim_of(entry: Entry, dim: int | None) -> int | None:
+    """The dimension along which the samples lie, if there is one."""
+    shape = entry.shape
+    if entry.batch_dim is not None:
+        return entry.batch_dim if 0 <= entry.batch_dim < len(shape) else None
+    return dim if dim is not None and entry.batch and len(shape) > dim and shape[dim] == entry.batch else None
+
+
+def batch_size(captured: Captured) -> int:
+    """Of the first model call of the step, or else of the first tensor that was tagged; 0 if there was none."""
+    return captured.first_batch or captured.tagged_batch
+
+
+@lru_cache(64)
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @lru_cache(8192)  # most are the same at every step
-def _key(item: Item, of: str, shape: tuple[int, ...], dtype: torch.dtype, batch_dim: int | None) -> Key:
+def _key(name: Name, of: str, shape: tuple[int, ...], dtype: str, batch_dim: int, source: str) -> Key:
     return Key(
-        node=item.node, role=item.role, pass_=item.pass_, of=of, kind=item.kind, shape=tuple(shape),
-        dtype=str(dtype).removeprefix("torch."), batch_dim=NO_BATCH if batch_dim is None else batch_dim,
-        module=item.module, source=item.source,
+        node=name.node, role=name.role, pass_=name.pass_, of=of, kind=name.kind, shape=shape, dtype=dtype,
+        batch_dim=batch_dim, module=name.module, source=source,
     )  # fmt: skip
 
 
-def _without_gradient(capture: Capture) -> list[str]:
+# ---- about the whole step ------------------------------------------------------------------------
+
+
+def _without_gradient(captured: Captured) -> list[str]:
     """Parameters that could learn and got nothing: no gradient is not a gradient of zero."""
-    gradients = capture.gradients
-    if not gradients.losses:
+    if not captured.gradients.passes:
         return []
-    reached = {slot for slot, _ in gradients.found} | set(gradients.lost)
-    named = enumerate(capture.parameters.named)
-    return [name for position, (name, p) in named if p.requires_grad and -1 - position not in reached]
+    reached = captured.gradients.reached()
+    named = enumerate(captured.names.parameters)
+    return [name for position, (name, p) in named if p.requires_grad and position not in reached]
 
 
-def _cosines(capture: Capture, items: list[Item]) -> list[list[Any]]:
+def _not_cleared(captured: Captured) -> dict[str, float]:
+    """The norm of what was in `.grad` before the step, by parameter."""
+    left = captured.gradients.left_over()
+    return {captured.names.parameters[position][0]: float(g.norm()) for position, g in left.items()}
+
+
+def _cosines(captured: Captured, rows: Rows) -> list[list[Any]]:
     """Node, role, pass, two losses, and the cosine between their gradients there."""
-    gradients = capture.gradients
+    if len(captured.gradients.names) < 2:
+        return []
+    by_name: dict[Name, dict[str, Tensor]] = {}
+    for row in rows.found:
+        if row.of.startswith(GRADIENT):
+            by_name.setdefault(row.name, {})[row.of.removeprefix(GRADIENT)] = row.tensor
     names: list[list[Any]] = []
     numbers: list[Tensor] = []
-    for a, b in itertools.combinations(gradients.losses, 2):
-        for item in items:
-            one, other = gradients.total(item.slot, a), gradients.total(item.slot, b)
-            if one is None or other is None or one.is_sparse or other.is_sparse or one.numel() == 0:
+    for name, found in by_name.items():
+        for a, b in itertools.combinations(found, 2):
+            one, other = found[a], found[b]
+            if one.is_sparse or other.is_sparse or one.numel() == 0:
                 continue
             one, other = _flat(one), _flat(other)
-            names.append([item.node, item.role, item.pass_, a, b])
+            names.append([name.node, name.role, name.pass_, a, b])
             numbers.append(torch.dot(one, other) / (one.norm() * other.norm()))
     if not numbers:
         return []
@@ -335,3 +263,17 @@ def _flat(gradient: Tensor) -> Tensor:
     if gradient.is_complex():
         gradient = torch.view_as_real(gradient.resolve_conj())
     return gradient.to(torch.float64 if gradient.dtype is torch.float64 else torch.float32).flatten()
+
+
+def all_rows(captured: Captured, structure: Structure, skipped: bool = False) -> list[Row]:
+    """Everything of a step that would be recorded; nothing is measured yet."""
+    return _rows(captured, structure, skipped).found
+
+
+def _rows(captured: Captured, structure: Structure, skipped: bool) -> Rows:
+    rows = Rows(captured)
+    rows.add_parameters(structure, skipped)
+    for number, entry in enumerate(captured.entries):
+        if structure.chosen[number]:
+            rows.add_entry(entry)
+    return rows

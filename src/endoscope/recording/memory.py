@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from endoscope.recording.hearing import StepRecorder
+from endoscope.recording.tracer import StepRecorder
 
 _SHARE = 0.5  # of what is free may be used
 _COPIES = 2  # values, and as much for their gradients

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from endoscope.recording.hearing import StepRecorder
+    from endoscope.recording.tracer import StepRecorder
 
 
 #: How lines of ours look that call what is the user's or torch's.
@@ -19,7 +19,7 @@ def shielded(recorder: StepRecorder, hear: Callable[..., Any]) -> Callable[..., 
     """If an error in `hear` is ours, the operation's own result is handed on, and the recorder stops hearing."""
 
     def shielded(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if recorder.deaf or recorder.resting:
+        if recorder.given_up or recorder.resting:
             return func(*args, **(kwargs or {}))
         try:
             return hear(mode, func, types, args, kwargs)

@@ -163,6 +163,10 @@ class Schedule:
         """The step ended in an exception, or was left: it counts as seen and not recorded."""
         self._close(self._counts.passed)
 
+    def withdraw(self) -> None:
+        """It was no step: another one has its number."""
+        self._open = False
+
     # ---- what to tell ----------------------------------------------------------------------------
 
     def take_problems(self) -> list[str]:

@@ -21,7 +21,9 @@ from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.records import Node
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import tracing
-from endoscope.recording.capture import Capture
+from endoscope.recording.captured import Captured
+from endoscope.recording.structures import Structure
+from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.ops import Kind
 
 _LOW = (torch.float16, torch.bfloat16)
@@ -36,10 +38,12 @@ class _Lost(Exception):
 class SecondRun:
     """One step, computed again."""
 
-    def __init__(self, capture: Capture, parameters: dict[int, Tensor]) -> None:
-        self.recorder = capture.recorder
-        self._capture = capture
-        self._parameters = parameters  # position -> value before the update, where there was one
+    def __init__(self, captured: Captured, structure: Structure, recorder: StepRecorder) -> None:
+        """`recorder` has the operations, of this step or of one that was built the same."""
+        self.recorder = recorder
+        self._captured = captured
+        self._structure = structure
+        self._values = self._values_of_this_step()
         self._tensors: dict[int, Tensor] = {}  # slot of the step -> what stands for it now
         self._slots: dict[int, int] = {}  # slot of the step -> slot of the trace
         self.first: dict[int, int] = {}  # node of the trace -> node of the step
@@ -48,7 +52,7 @@ class SecondRun:
 
     def run(self, loss: str | None) -> SecondRun:
         """Compute everything; with a loss, its gradients, too."""
-        state = self.recorder.random_state
+        state = self._captured.random_state
         with _random_state(state), torch.enable_grad(), tracing(None, gradients=True) as self.trace:
             self._know_sources()
             for number in range(len(self.recorder.nodes)):
@@ -58,6 +62,16 @@ class SecondRun:
             if loss is not None:
                 self._backward(loss)
         return self
+
+    def _values_of_this_step(self) -> dict[int, Tensor]:
+        """Slot of the recorder -> what this step holds there."""
+        captured, found = self._captured, {}
+        slots = [entry.slot for entry in captured.entries] if captured.tracer is not None else self._structure.slots
+        for entry, slot in zip(captured.entries, slots, strict=True):
+            value = captured.value(entry) if slot >= 0 else None
+            if value is not None:
+                found[slot] = value
+        return found
 
     def value(self, slot: int) -> Tensor | None:
         """The value of a slot of the step, as it was before anything overwrote it."""
@@ -77,14 +91,18 @@ class SecondRun:
     # ---- what goes in ----------------------------------------------------------------------------
 
     def _know_sources(self) -> None:
-        positions = {name: place for place, (name, _) in enumerate(self._capture.parameters.named)}
+        positions = {name: place for place, (name, _) in enumerate(self._captured.names.parameters)}
+        buffers = dict(self._captured.names.buffers)
         known = self.trace.recorder.calls.named
         for number, source in self.recorder.sources.items():
             slot = self.recorder.nodes[number][5]
             if source.kind is Kind.OUTPUT:
                 continue
             with torch._C.DisableTorchFunction():
-                tensor = self._source(source.kind, positions.get(source.name), slot)
+                buffer = buffers.get(source.name) if source.kind is Kind.BUFFER else None
+                tensor = (
+                    self._source(source.kind, positions.get(source.name), slot) if buffer is None else buffer.clone()
+                )
             if tensor is not None:
                 known[id(tensor)] = (source.kind, source.name, tensor)
                 node = self.trace.recorder.slot_node[self.trace.recorder.read(tensor)]  # type: ignore[index]
@@ -94,10 +112,10 @@ class SecondRun:
 
     def _source(self, kind: Kind, position: int | None, slot: int) -> Tensor | None:
         if kind is Kind.PARAMETER and position is not None:
-            now = self._capture.parameters.named[position][1]
-            before = self._parameters.get(position, now)
+            now = self._captured.names.tensors[position]
+            before = self._captured.parameters.before.get(position, now)
             return before.detach().clone().requires_grad_(now.requires_grad)
-        value = self.recorder.held(slot)
+        value = self._values.get(slot)
         if value is None:
             value = self.recorder.dereference(self.recorder.objects[slot])
         if value is None or value.layout is not torch.strided:
@@ -220,13 +238,13 @@ class SecondRun:
                     self._know(raw[5], tensor)
 
     def _backward(self, name: str) -> None:
-        for held in self.recorder.holder.entries:
-            if held.kind == "loss" and held.node == name:
-                loss = self._tensors.get(held.slot)
-                if loss is not None and loss.requires_grad:
-                    with torch._C.DisableTorchFunction():
-                        seed = torch.ones_like(loss.detach())
-                    torch.autograd.backward([loss], [seed], retain_graph=True)
+        slots = {i.slot for i in self._structure.items if i.kind == "loss" and name in (i.node, i.node.split(" ")[0])}
+        for slot in slots:
+            loss = self._tensors.get(slot)
+            if loss is not None and loss.requires_grad:
+                with torch._C.DisableTorchFunction():
+                    seed = torch.ones_like(loss.detach())
+                torch.autograd.backward([loss], [seed], retain_graph=True)
 
 
 def _is_the_users(raw: Node) -> bool:

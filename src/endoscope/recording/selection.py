@@ -1,17 +1,26 @@
-"""Which tensors of a step are recorded: by default everything a module returns and owns, or what patterns choose."""
+"""Which tensors of a step are recorded: by default everything a module returns and owns, or what patterns choose.
+
+Single operations are seen only in traced steps: as long as any is recorded, every step is traced. Without patterns these
+are the attention weights of a hand-written softmax.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from endoscope.recording.structure import Item, place_of
+from torch import Tensor
+
+from endoscope.recording.graph import Item
 from endoscope.recording.watch import Watch
 
 if TYPE_CHECKING:
-    from endoscope.recording.capture import Capture
+    from endoscope.recording.captured import Captured, Entry
+    from endoscope.recording.structures import Learned
 
 ALWAYS = ("loss", "target")  # kinds that patterns do not take away
+_ATTENTION = "softmax"
+_MOST_WEIGHTS = 2**22  # elements of attention weights that are recorded without being asked for
 
 
 class Selection:
@@ -22,7 +31,37 @@ class Selection:
         self._watches = [(watch.name, watch.prefix, watch.default) for watch in watches]
         self.patterns = [p for watch in watches for p in watch.patterns or ()]
         self._owners = [id(watch.module) for watch in watches for _ in watch.patterns or ()]
-        self.may_match_type: Callable[[str], bool] | None = self._may_match if self.patterns else None
+        self._types: dict[str, bool] = {}
+        self._marks: dict[int, list[bool]] = {}  # node of an operation -> which patterns mean it
+
+    def observe(self, captured: Captured, learned: Learned) -> None:
+        """Hold the results of single operations of a traced step that may be meant."""
+        tracer = captured.tracer
+        assert tracer is not None
+        recorder = tracer.recorder
+
+        def came(node: int, slot: int, tensor: Tensor) -> None:
+            type_ = recorder.nodes[node][0].type
+            if not self._may_mean(type_):
+                return
+            call = recorder.calls.current
+            path = recorder.calls.path(call)
+            if not self.patterns and (not path or tensor.dim() < 3 or tensor.numel() > _MOST_WEIGHTS):
+                return
+            module = path[-1] if path else ""
+            node_name = f"{module}.{type_}" if path else type_
+            entry = captured.hold(node_name, "", "computed", tensor, module, slot=slot)
+            if entry is not None:
+                entry.function = node
+
+        recorder.step_keeper.function_came = came
+
+    def _may_mean(self, type_: str) -> bool:
+        if not self.patterns:
+            return type_ == _ATTENTION
+        if type_ not in self._types:
+            self._types[type_] = self._may_match(type_)
+        return self._types[type_]
 
     def _may_match(self, type_: str) -> bool:
         """Whether an operation of a type may be meant; results of modules are held anyway."""
@@ -38,23 +77,60 @@ class Selection:
                 return True
         return False
 
-    def choose(self, capture: Capture, items: list[Item]) -> list[Item]:
+    def name_functions(self, captured: Captured) -> None:
+        """Operations that patterns mean are called by their labels, as in a trace."""
+        self._marks = {}
+        functions = [entry for entry in captured.entries if entry.function >= 0]
+        if not functions or not self.patterns or captured.tracer is None:
+            return
+        from endoscope.capture.result import Trace
+
+        trace = Trace(captured.tracer.recorder, "step")
+        trace.seal()
+        ops = [trace.op_at(node) for node in range(len(captured.tracer.recorder.nodes))]
+        marks = [selector.mark(ops, trace.graph_data.parents) for selector in self.patterns]
+        for entry in functions:
+            op = ops[entry.function]
+            entry.node = op.keys[2] if trace.position_of(op) is not None else op.label
+            entry.pass_ = op.pass_
+            entry.module = op.modules[-1] if op.modules else ""
+            self._marks[id(entry)] = [bool(mark[entry.function]) for mark in marks]
+
+    def choose(self, captured: Captured, items: list[Item]) -> list[bool]:
+        """Parameters and buffers come first among the items, then one for each captured tensor."""
+        entries = captured.entries
+        first = len(items) - len(entries)
         if not self.patterns:
-            return items
-        chosen = [[p.matches(named) for p in self.patterns] for named in map(_Named, items)]
-        kept = [
-            i for i, marks in zip(items, chosen, strict=True)
-            if any(marks) or i.kind in ALWAYS or i.node in capture.tags or self._by_default(i)
-        ]  # fmt: skip
-        functions, chosen_functions = self._functions(capture, {i.slot for i in kept})
-        matched = [any(marks) for marks in zip(*chosen, *chosen_functions, strict=True)]
-        called = {id(call.module) for call in capture.recorder.calls.entries if call.root}
-        capture.unmatched = [
+            captured.learned.functions = any(entry.function >= 0 for entry in entries)
+            return [True] * len(items)
+        marks = [self._marks_of(entries[n - first] if n >= first else None, item) for n, item in enumerate(items)]
+        chosen = [
+            any(mine) or item.kind in ALWAYS or item.node in captured.tags or self._by_default(item)
+            for item, mine in zip(items, marks, strict=True)
+        ]
+        # A tensor that is recorded under the name of a module is not recorded as the result of an operation, too.
+        known = {
+            items[n].slot for n, kept in enumerate(chosen) if kept and (n < first or entries[n - first].function < 0)
+        }
+        for number in range(first, len(items)):
+            if entries[number - first].function >= 0:
+                chosen[number] = any(marks[number]) and items[number].slot not in known
+                captured.learned.functions |= chosen[number]
+        matched = [any(column) for column in zip(*marks, strict=True)]
+        called = {e.module for e in entries if e.kind == "output"}
+        captured.unmatched = [
             pattern.text
             for pattern, owner, is_matched in zip(self.patterns, self._owners, matched, strict=True)
-            if not is_matched and owner in called
+            if not is_matched and captured.names.modules.get(owner) in called
         ]
-        return kept + functions
+        return chosen
+
+    def _marks_of(self, entry: Entry | None, item: Item) -> list[bool]:
+        """Which patterns mean it."""
+        if entry is not None and entry.function >= 0:
+            return self._marks.get(id(entry), [False] * len(self.patterns))
+        named = _Named(item)
+        return [bool(pattern.matches(named)) for pattern in self.patterns]
 
     def _by_default(self, item: Item) -> bool:
         """Whether everything of the model that a tensor belongs to is recorded."""
@@ -62,27 +138,6 @@ class Selection:
             if name and (item.node == name or item.node.startswith(prefix)):
                 return default
         return next((default for name, _, default in self._watches if not name), True)
-
-    def _functions(self, capture: Capture, known: set[int]) -> tuple[list[Item], list[list[bool]]]:
-        """Single operations, under their labels; and for each that may be meant, which patterns mean it."""
-        recorder = capture.recorder
-        if not recorder.holder.functions:
-            return [], []
-        from endoscope.capture.result import Trace
-
-        trace = Trace(recorder, "step")
-        trace.seal()
-        ops = [trace.op_at(node) for node in range(len(recorder.nodes))]
-        marks = [selector.mark(ops, trace.graph_data.parents) for selector in self.patterns]
-        found = []
-        for node, slot in recorder.holder.functions:
-            if slot not in known and any(mark[node] for mark in marks):
-                op = ops[node]
-                short = op.keys[2] if trace.position_of(op) is not None else op.label
-                module = op.modules[-1] if op.modules else ""
-                place = place_of(recorder, slot)
-                found.append(Item(short, "", op.pass_, "computed", slot, module, place, None))
-        return found, [[bool(mark[node]) for mark in marks] for node, _ in recorder.holder.functions]
 
 
 class _Named:

@@ -36,6 +36,10 @@ class Shield:
             reason += f" (and it could not be noted: {second})"
         self.say(where, f"Endoscope: {where}: {reason} Training goes on.")
 
+    def note(self, sentence: str) -> None:
+        """Something to know about the recording that is no failure."""
+        self._gap("", sentence)
+
     def say(self, topic: str, message: str) -> None:
         """Warn once per topic. A user who turns warnings into errors gets a line on stderr instead."""
         if topic in self._said:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from endoscope.errors import EndoscopeError
+from endoscope.recording.metrics import plain_numbers
 
 if TYPE_CHECKING:  # what patterns need takes long to load, and most runs have none
     from endoscope.analysis.anomalies import Look
@@ -21,13 +22,24 @@ class NotKnownYet(EndoscopeError):
 
 
 #: Statistics of the tensors of a finished step that are meant, with what is known of earlier steps; of samples, too?
-Held = Callable[["Where", dict[int, Any], bool], "list[Look]"]
+Held = Callable[["Where", bool], "list[Look]"]
 
 
 class StepInfo:
     """What a policy is asked about: one step, and what is known of the earlier steps of its type."""
 
-    __slots__ = ("_metrics", "_nonfinite", "held", "last_recorded", "number", "recorded", "seen", "type", "unrecorded")
+    __slots__ = (
+        "_are_plain",
+        "_metrics",
+        "_nonfinite",
+        "held",
+        "last_recorded",
+        "number",
+        "recorded",
+        "seen",
+        "type",
+        "unrecorded",
+    )
 
     def __init__(
         self,
@@ -48,6 +60,7 @@ class StepInfo:
         self.last_recorded = last_recorded
         self.unrecorded = seen if unrecorded is None else unrecorded
         self._metrics = metrics
+        self._are_plain = False  # numbers of a device are waited for when somebody asks
         self._nonfinite = nonfinite
         self.held = held
 
@@ -56,6 +69,8 @@ class StepInfo:
         """Metrics of this step: name to number, or to one number for each sample."""
         if self._metrics is None:
             raise NotKnownYet("The metrics of a step are known when it ends; this one is just beginning.")
+        if not self._are_plain:
+            self._metrics, self._are_plain = plain_numbers(self._metrics), True
         return self._metrics
 
     @property

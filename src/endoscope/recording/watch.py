@@ -9,7 +9,7 @@ Hooks are the only thing left on the user's objects between steps. Copies and pi
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from endoscope.analysis.patterns import Selector
 
 Hook = Callable[..., None]
+_INNER = ("optimizer", "base_optimizer", "_optimizer")  # where wrappers keep the optimizer that does the work
 KEEP_OUT, LET_IN = "keep out", "let in"  # what a hook can say about the compiler
 
 
@@ -96,7 +97,11 @@ class Watch:
         self._optimizers = [weakref.ref(o) for o in optimizers]
         self._others: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
-        self.hooks: list[list[Any]] = [[], []]  # on what the user calls: before and after its forward pass
+
+    @property
+    def optimizers(self) -> list[Any]:
+        """Those that the user named and that still exist."""
+        return [optimizer for reference in self._optimizers if (optimizer := reference()) is not None]
 
     @property
     def prefix(self) -> str:
@@ -111,10 +116,7 @@ class Watch:
     def moved_by(self, optimizer: Any) -> bool:
         """Whether `optimizer` trains this model."""
         if self._optimizers:
-            for reference in self._optimizers:  # noqa: SIM110 (a generator takes longer than all that it does)
-                if reference() is optimizer:
-                    return True
-            return False
+            return any(reference() is optimizer for reference in self._optimizers)
         known = self._others.get(optimizer)
         if known is None:
             own = {id(p) for p in self.module.parameters()}
@@ -122,22 +124,33 @@ class Watch:
             self._others[optimizer] = known
         return known
 
-    def hook(self, before: Callable[..., Any], after: Callable[..., Any]) -> None:
-        kept_out: list[Any] = []
-        first, last = OwnHook(before, kept_out), OwnHook(after, kept_out)
-        self.hooks = [[first], [last]]
-        self._handles.append(self.outer.register_forward_pre_hook(first, with_kwargs=True))
-        self._handles.append(self.outer.register_forward_hook(last, with_kwargs=True, always_call=True))
+    def hook(
+        self,
+        before: Callable[..., Any],
+        after: Callable[..., Any],
+        before_update: Hook,
+        after_update: Hook,
+        everywhere: bool,
+    ) -> None:
+        """Nothing stays on the model or the optimizers if any of it fails.
 
-    def hook_optimizers(self, before: Hook, after: Hook) -> None:
-        for reference in self._optimizers:
-            optimizer = reference()
-            if optimizer is not None:
-                self._handles.append(optimizer.register_step_pre_hook(OwnHook(before)))
-                self._handles.append(optimizer.register_step_post_hook(OwnHook(after)))
-        if not self._optimizers:  # whichever optimizer holds parameters of this model
-            self._handles.append(register_optimizer_step_pre_hook(OwnHook(before)))
-            self._handles.append(register_optimizer_step_post_hook(OwnHook(after)))
+        With `everywhere` all optimizers are hooked: whichever holds parameters of a watched model is meant.
+        """
+        try:
+            kept_out: list[Any] = []
+            self._handles.append(self.outer.register_forward_pre_hook(OwnHook(before, kept_out), with_kwargs=True))
+            self._handles.append(
+                self.outer.register_forward_hook(OwnHook(after, kept_out), with_kwargs=True, always_call=True)
+            )
+            for optimizer in self.optimizers:
+                self._handles.append(optimizer.register_step_pre_hook(OwnHook(before_update)))
+                self._handles.append(optimizer.register_step_post_hook(OwnHook(after_update)))
+            if everywhere:
+                self._handles.append(register_optimizer_step_pre_hook(OwnHook(before_update)))
+                self._handles.append(register_optimizer_step_post_hook(OwnHook(after_update)))
+        except BaseException:
+            self.unhook()
+            raise
 
     def unhook(self) -> None:
         for handle in self._handles:
@@ -172,16 +185,34 @@ def make_watch(
             f"run.watch needs a torch.nn.Module, not {type(model).__name__}. To record tensors of plain functions, "
             "use `with run.step() as step:` and `step.tag(name, tensor)`."
         )
-    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [] if optimizer is None else [optimizer]
-    for entry in optimizers:
-        if not isinstance(entry, Optimizer):
-            raise BadArgument(
-                f"run.watch got {type(entry).__name__} as optimizer; it must be a torch.optim.Optimizer. "
-                "With any other kind, leave it out and put `with run.step():` around each training step."
-            )
+    named = list(optimizer) if isinstance(optimizer, (list, tuple)) else [] if optimizer is None else [optimizer]
+    optimizers = list({id(found): found for entry in named for found in _unwrapped(entry)}.values())
     if isinstance(what, str):
         what = [what]
     return Watch(model, optimizers, _free_name(name, model, taken), what, batch_dim)
+
+
+def _unwrapped(entry: Any) -> list[Optimizer]:
+    """The optimizer, and those inside of it: `AcceleratedOptimizer` and the like have it as `.optimizer`, SAM as
+    `.base_optimizer`."""
+    found: list[Optimizer] = []
+    waiting, seen = [entry], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, Optimizer):
+            found.append(one)
+        waiting += [getattr(one, name, None) for name in _INNER if not isinstance(one, torch.nn.Module)]
+    if not found:
+        raise BadArgument(
+            f"run.watch got {type(entry).__name__} as optimizer; it must be a torch.optim.Optimizer, or an object that "
+            "holds one as `.optimizer`. With any other kind, leave it out and put `with run.step():` around each "
+            "training step."
+        )
+    # A wrapper that hands its calls on, and is an optimizer only by name, has no hooks of its own.
+    return [one for one in found if hasattr(one, "_optimizer_step_pre_hooks")] or found
 
 
 def _free_name(name: str | None, model: Any, taken: list[str]) -> str:
@@ -193,13 +224,3 @@ def _free_name(name: str | None, model: Any, taken: list[str]) -> str:
         number += 1
         free = f"{name or 'model'}-{number}"
     return free
-
-
-def names(watches: Iterable[Watch]) -> list[tuple[str, torch.nn.Module]]:
-    return [(watch.name, watch.module) for watch in watches]
-
-
-def own_hooks(watches: Iterable[Watch]) -> dict[int, list[list[Any]]]:
-    """All hooks that models have if nobody else has put any on them, by their ids: before and after a forward pass,
-    before and after a backward pass."""
-    return {id(w.module): [*(w.hooks if w.outer is w.module else ([], [])), [], []] for w in watches}

@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
+REGULARLY_SECS = 0.05  # so often small things that wait are written, also if no step is recorded
 MOST_BYTES = 256 * 2**20
 MOST_JOBS = 512
 CATCH_UP_SECS = 0.1  # for a disk that is busy for a moment
@@ -27,7 +28,7 @@ class Worker:
     def __init__(self, failed: Callable[[str, BaseException], None], idle: Callable[[], None], name: str) -> None:
         self._failed = failed
         self._idle = idle  # called whenever the queue has run empty: flush
-        self._queue: SimpleQueue[tuple[Callable[[], None], int] | None] = SimpleQueue()  # None: stop
+        self._queue: SimpleQueue[tuple[Callable[[], Any], int] | None] = SimpleQueue()  # None: stop
         self._progress = threading.Condition()
         self._waiting = 0  # threads that want to be told about progress
         self._jobs = 0  # that are not done, the running one included
@@ -35,13 +36,14 @@ class Worker:
         self._is_slow = False
         self._is_stopping = False
         self.seconds = 0.0  # processor time of the thread
+        self.regularly: Callable[[], bool] = lambda: False  # writes what waits, and says whether there was anything
         self._thread = threading.Thread(target=self._work, name=f"endoscope-{name}", daemon=True)
         self._thread.start()
 
     def has_room(self) -> bool:
         return self._bytes < MOST_BYTES and self._jobs < MOST_JOBS
 
-    def put(self, job: Callable[[], None], size: int = 0) -> None:
+    def put(self, job: Callable[[], Any], size: int = 0) -> None:
         """Nothing happens where the thread is not: after the end, and in a forked process, whose lock may be held."""
         if not self._thread.is_alive():
             return
@@ -85,7 +87,7 @@ class Worker:
         return self._thread.is_alive()
 
     def _work(self) -> None:
-        while (found := self._queue.get()) is not None:
+        while (found := self._next()) is not None:
             job, size = found
             self._run(job)
             if self._jobs == 1:
@@ -97,6 +99,18 @@ class Worker:
                 if self._waiting:
                     self._progress.notify_all()
             del job, found
+
+    def _next(self) -> tuple[Callable[[], Any], int] | None:
+        while True:
+            try:
+                return self._queue.get(timeout=REGULARLY_SECS)
+            except Empty:
+                self._run(self._write_what_waits)
+
+    def _write_what_waits(self) -> None:
+        if self.regularly():
+            self._idle()
+            self.seconds = time.thread_time()
 
     def _run(self, job: Callable[[], Any]) -> None:
         try:

@@ -1,0 +1,295 @@
+"""What is held of one captured step: tensors by reference, until it is decided whether the step is recorded.
+
+    hooks.py ─► hold(node, role, tensor) ─► Entry: the tensor, its version, a hook for its gradient
+                    └─ a result that an earlier step saw overwritten is copied when it appears
+    measuring.py ─► value(entry): the tensor, or None if somebody has written into it unseen
+
+A traced step also knows the number of each tensor in its recorder, from which the graph is built.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from endoscope.capture.regions import storage_key, version_of
+from endoscope.recording.gradients import Gradients
+from endoscope.recording.parameters import Parameters
+from endoscope.schema.recording import GapRecord
+
+if TYPE_CHECKING:
+    from endoscope.recording.names import Names
+    from endoscope.recording.structures import Learned, Structure
+    from endoscope.recording.tracer import Tracer
+
+_is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
+_grad_on = torch.is_grad_enabled
+OURS = -2  # in the place of a version: a copy, into which nobody else writes
+
+
+class Entry:
+    """One captured tensor."""
+
+    __slots__ = (
+        "batch", "batch_dim", "function", "gradients", "kind", "module", "node", "pass_", "recomputed", "role", "row",
+        "same", "seen", "shape", "slot", "tensor", "training", "version", "who",
+    )  # fmt: skip
+
+    def __init__(self, node: str, role: str, kind: str, tensor: Tensor, module: str) -> None:
+        self.node, self.role, self.kind, self.module = node, role, kind, module
+        self.tensor: Tensor | None = tensor
+        self.who = tensor  # the user's own object; `tensor` may be a copy
+        self.version = -1  # of the tensor when it was captured; -1: it counts no writes; OURS: it is a copy
+        self.seen = -1  # version when it was captured, also of one that was copied
+        self.pass_ = 1  # the n-th time in the step
+        self.batch = 0  # samples in the model call around
+        self.batch_dim: int | None = None  # what the user says: -1 for none; None: the size of the batch tells
+        self.training = True
+        self.gradients: dict[str, tuple[Tensor, int]] | None = None  # loss -> gradient and its version
+        self.same: Entry | None = None  # an earlier one on the same tensor
+        self.slot = -1  # number in the recorder of a traced step
+        self.function = -1  # node there, if it is the result of a single operation
+        self.recomputed = False  # its gradient is that of a result computed again (checkpointing)
+        self.shape: tuple[int, ...] = size_of(tensor)
+        self.row = -1  # where it was measured while the step ran
+
+
+class End(NamedTuple):
+    """One end of an edge that the user stated: a name, or a tensor."""
+
+    label: str | tuple[str, str, int] | None  # node, role and pass of a captured tensor
+    slot: int  # of a tensor, in a traced step
+
+
+class Captured:
+    """One captured step."""
+
+    def __init__(self, names: Names, learned: Learned, failed: Any, tracer: Tracer | None) -> None:
+        self.names = names
+        self.learned = learned
+        self.failed = failed
+        self.tracer = tracer
+        self.thread = threading.get_ident()
+        self.entries: list[Entry] = []
+        self.refused: list[GapRecord] = []  # what cannot be held
+        self.gradients = Gradients(names.tensors, failed, learned.optimizers_write_into_gradients)
+        self.parameters = Parameters(names, learned)
+        self.batch = 0  # samples in the model call that runs
+        self.first_batch = 0  # in the first call of the step
+        self.links: list[tuple[End, End]] = []
+        self.tags: dict[str, None] = {}
+        self.tagged_batch = 0  # samples in the first tensor that was tagged
+        self.unmatched: list[str] = []  # patterns that mean nothing in this step
+        self.wants_spectra = False
+        self.structure: Structure | None = None  # once it was looked up
+        self.random_state = torch.get_rng_state() if tracer is None else tracer.recorder.random_state
+        self.slots: set[int] = set()  # of all entries of a traced step
+        self._by_id: dict[int, Entry] = {}  # newest entry of a tensor
+        self._counts: dict[tuple[str, str], int] = {}
+        self._suspects: list[Entry] = []  # results that may lie in the memory of a parameter
+        self.losses: dict[int, str] = {}  # id of a tensor that is a loss -> its name
+        self.loss_names: dict[Any, str] = {}  # where a loss comes from -> the name of its node
+        if tracer is not None:
+            tracer.recorder.before_write = self.parameters.before_write
+
+    # ---- holding ---------------------------------------------------------------------------------
+
+    def hold(
+        self,
+        node: str,
+        role: str,
+        kind: str,
+        tensor: Tensor,
+        module: str = "",
+        batch_dim: int | None = None,
+        slot: int = -1,
+    ) -> Entry | None:
+        """Torch functions must not be seen by modes here: the caller has switched them off.
+
+        `slot` is said where the recorder of a traced step knows the tensor already.
+        """
+        if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
+            self.refused.append(
+                GapRecord(node, "value", "it exists only inside of torch.func: vmap, grad and the like")
+            )
+            return None
+        entry = Entry(node, role, kind, tensor, module)
+        entry.batch, entry.batch_dim = self.batch, batch_dim
+        place = node, role
+        number = entry.pass_ = self._counts.get(place, 0) + 1
+        self._counts[place] = number
+        version = version_of(tensor)
+        known = self._by_id.get(id(tensor))
+        if self.tracer is not None:
+            entry.slot = self.tracer.slot_of(tensor) if slot < 0 else slot
+            self.slots.add(entry.slot)
+        if known is not None and known.who is tensor and self._is_unwritten(known, entry, version):
+            entry.same = known.same or known
+            entry.version, entry.seen, entry.tensor = known.version, known.seen, known.tensor
+        else:
+            self._by_id[id(tensor)] = entry
+            entry.version = entry.seen = version
+            if place in self.learned.overwritten and self.tracer is None:
+                entry.tensor, entry.version = self._copy(tensor), OURS
+            if tensor.requires_grad and _grad_on():
+                self.gradients.watch(entry, tensor)
+            if kind == "computed" and (tensor.is_leaf or tensor._base is not None):
+                self._suspects.append(entry)
+        self.entries.append(entry)
+        return entry
+
+    def _is_unwritten(self, known: Entry, entry: Entry, version: int) -> bool:
+        """Whether nobody has written into the tensor since it was captured under another name."""
+        if self.tracer is not None:
+            return known.slot == entry.slot >= 0
+        return known.seen == version
+
+    def _copy(self, tensor: Tensor) -> Tensor:
+        with torch.no_grad():
+            return tensor.detach().clone()
+
+    def entry_of(self, tensor: Tensor) -> Entry | None:
+        """The newest entry of a tensor."""
+        known = self._by_id.get(id(tensor))
+        return known if known is not None and known.who is tensor else None
+
+    def value(self, entry: Entry) -> Tensor | None:
+        """The tensor as it was when it was captured; None if somebody has written into it unseen."""
+        if entry.same is not None:
+            return self.value(entry.same)
+        if self.tracer is not None and entry.slot >= 0 and entry.version != OURS:
+            return self.tracer.value(entry.slot)
+        tensor = entry.tensor
+        if tensor is None or entry.version < 0 or version_of(tensor) == entry.version:
+            return tensor
+        return None
+
+    def is_captured(self, identity: int) -> bool:
+        return identity in self._by_id
+
+    def release(self, entry: Entry) -> None:
+        """It was measured: nobody needs the tensor any more."""
+        if self._by_id.get(id(entry.who)) is entry:
+            del self._by_id[id(entry.who)]
+        entry.tensor = entry.who = None  # type: ignore[assignment]
+
+    def split(self, place: int) -> Captured:
+        """The tensors before a place, as a step of its own that has ended; this one goes on with the others."""
+        first = copy.copy(self)
+        first.entries, self.entries = self.entries[:place], self.entries[place:]
+        first.gradients = Gradients(self.names.tensors, self.failed, False)
+        first.gradients.names, first.gradients.passes = {**self.gradients.names}, 0
+        first._suspects, first._by_id = [], {}
+        first.parameters = self.parameters
+        self.gradients.restart()
+        self._counts = {}
+        for entry in self.entries:
+            entry.pass_ = self._counts[entry.node, entry.role] = self._counts.get((entry.node, entry.role), 0) + 1
+        self.links, self.tags, self.refused = [], {}, []
+        return first
+
+    # ---- the update ------------------------------------------------------------------------------
+
+    def before_update(self, moved: list[Any], scale: Any, has_closure: bool) -> None:
+        """Read gradients, copy the parameters and what is held of their memory: an optimizer writes unseen."""
+        positions = self.names.positions
+        mine = [positions[id(p)] for p in moved if id(p) in positions]
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if not has_closure:
+                self.gradients.before_update(mine, scale)
+            self.parameters.copy(mine)
+            self._copy_shared(moved)
+
+    def after_update(self) -> None:
+        if not self.gradients.after_update():
+            self.learned.optimizers_write_into_gradients = True
+
+    def _copy_shared(self, moved: list[Any]) -> None:
+        """Results that are parameters, or lie in their memory."""
+        if not self._suspects:
+            return
+        ids = set(map(id, moved))
+        memory: set[int | None] | None = None
+        for entry in self._suspects:
+            tensor = entry.who
+            if tensor is None or entry.version == OURS or version_of(tensor) != entry.seen:
+                continue
+            base = tensor._base if tensor._base is not None else tensor
+            if id(base) not in ids:
+                if not tensor.is_leaf or tensor.requires_grad:
+                    continue
+                memory = {storage_key(p) for p in moved} if memory is None else memory
+                if storage_key(tensor) not in memory:
+                    continue
+            entry.tensor, entry.version = self._copy(tensor), OURS
+
+    # ---- what the user says ----------------------------------------------------------------------
+
+    def tag(self, name: str, role: str, kind: str, tensor: Tensor, batch_dim: int | None) -> None:
+        with torch._C.DisableTorchFunction():
+            self.hold(name, role, kind, tensor, "", -1 if batch_dim is None else batch_dim)
+            if kind == "loss":
+                self.losses[id(tensor)] = name
+            if not self.first_batch and batch_dim is not None and 0 <= batch_dim < tensor.dim():
+                self.tagged_batch = self.tagged_batch or int(size_of(tensor)[batch_dim])
+        self.tags[name] = None
+
+    def link(self, a: Any, b: Any) -> None:
+        """State that `b` depends on `a`: tensors, or names of nodes."""
+        with torch._C.DisableTorchFunction():
+            self.links.append((self._end(a), self._end(b)))
+
+    def _end(self, end: Any) -> End:
+        if not isinstance(end, Tensor):
+            return End(str(end), -1)
+        entry = self.entry_of(end)
+        label = None if entry is None else (entry.node, entry.role, entry.pass_)
+        return End(label, -1 if self.tracer is None else self.tracer.slot_of(end))
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def nonfinite(self) -> bool:
+        """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""
+        held = [e.tensor for e in self.entries if e.same is None and e.tensor is not None]
+        held += [g for e in self.entries for g, _ in (e.gradients or {}).values()]
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            held += [found.tensor for found in self.gradients.of_parameters(skipped=False)]
+            sums = [found for found in map(_strangeness, held) if found is not None]
+            return bool(sums) and float(torch.stack(sums).sum()) != 0.0
+
+    def let_go(self) -> None:
+        """Drop every reference to the user's tensors."""
+        self.gradients.let_go()
+        self.parameters.let_go()
+        if self.tracer is not None:
+            self.tracer.let_go()
+        for entry in self.entries:
+            entry.tensor = entry.who = None  # type: ignore[assignment]
+            entry.gradients = entry.same = None
+        self._by_id.clear()
+        self._suspects.clear()
+
+
+def _strangeness(tensor: Tensor) -> Tensor | None:
+    """Zero if all numbers are finite; None if it cannot be told."""
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
+        return None
+    try:
+        value = tensor.detach()
+        if value.layout is torch.sparse_coo:
+            value = value._values()
+        if value.element_size() == 1:
+            value = value.float()
+        # A difference of a number with itself is zero unless it is not finite; sums could overflow.
+        return (value - value).abs().sum().float().cpu()
+    except Exception:  # what an exotic tensor cannot do must not silence the trigger
+        return None
+
+
+def size_of(tensor: Tensor) -> tuple[int, ...]:
+    """The shape; sizes that differ between the samples of a nested tensor are -1."""
+    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape

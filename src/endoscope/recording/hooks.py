@@ -1,0 +1,207 @@
+"""PyTorch's own hooks, put on for one captured step and taken off when it ends.
+
+    global forward pre-hook  ─► before: an outermost call begins: its inputs, the size of its batch
+    global forward hook      ─► after:  what the module returned is held, under the module's address
+    backward.py              ─► backward_begins: targets, the loss, the name of its gradients ─► backward_ends
+
+Global hooks leave nothing on the model, keep fused paths, and cost less than a hook on each module. They run before the
+hooks of a module, which may replace its result: a module with forward hooks of somebody else gets a hook of ours behind
+them for the time of the step.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from endoscope.capture.boundary import bound_names
+from endoscope.capture.leaves import named_leaves
+from endoscope.recording.backward import listen, stop_listening
+from endoscope.recording.captured import Captured, size_of
+from endoscope.recording.losses import Losses
+from endoscope.recording.tracer import is_evaluation
+from endoscope.recording.watch import OwnHook
+
+_task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
+_quiet = torch._C.DisableTorchFunction
+
+
+class Hooks:
+    """All hooks of one captured step."""
+
+    def __init__(self, captured: Captured, failed: Callable[[str, BaseException], None]) -> None:
+        self.captured = captured
+        self.losses = Losses(captured)
+        self.depth = 0  # calls of watched modules that are running inside of each other
+        self.skips_evaluation = False
+        self.resting = False  # a forward pass in evaluation mode runs, which is none of the step
+        self._failed = failed
+        self._modules = captured.names.modules
+        self._roots = captured.names.roots
+        self._late: set[int] = set()  # modules whose result is final only behind hooks of others
+        self._handles: list[Any] = []
+
+    def put_on(self) -> None:
+        self._handles = [
+            register_module_forward_pre_hook(self._before),
+            register_module_forward_hook(self._after, always_call=True),
+        ]
+        for module in self.captured.names.all_modules():
+            if module._forward_hooks and any(type(hook) is not OwnHook for hook in module._forward_hooks.values()):
+                self._late.add(id(module))
+                self._handles.append(module.register_forward_hook(OwnHook(self._after_others)))
+        listen(self.losses)
+
+    def take_off(self) -> None:
+        stop_listening(self.losses)
+        self.losses.end()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._late = set()
+        self.captured.gradients.stop()
+
+    # ---- module calls ----------------------------------------------------------------------------
+
+    def entered_root(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        """The step began inside the call of a model, so that call was not seen beginning."""
+        self._enter(module)
+        self.root_called(module, args, kwargs)
+
+    def entered_part(self, module: torch.nn.Module, args: Any) -> None:
+        """The same for a part of a model that is called by itself."""
+        self._enter(module)
+        with _quiet():
+            self._hold_inputs(module, args, {})
+
+    def root_called(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        """From the hook that stays on a watched model, which is told of all arguments."""
+        if not self.resting and self.depth <= 1:
+            with _quiet():
+                self._hold_inputs(module, args, kwargs)
+
+    def _before(self, module: torch.nn.Module, args: Any) -> None:
+        identity = id(module)
+        try:
+            if identity not in self._modules:
+                if not self.depth:
+                    self.losses.stranger_begins(module, args)
+                return
+            if _task() != -1:
+                return
+            self._enter(module)
+            if self.depth == 1 and not self.resting and identity not in self._roots:
+                with _quiet():
+                    self._hold_inputs(module, args, {})
+        except Exception as error:
+            self._failed("a module call", error)
+
+    def _enter(self, module: torch.nn.Module) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            if self.skips_evaluation and is_evaluation(module):
+                self.resting = True
+            else:
+                self.losses.outermost_begins()
+
+    def _after(self, module: torch.nn.Module, args: Any, out: Any) -> None:
+        address = self._modules.get(id(module))
+        try:
+            if address is None:
+                if not self.depth:
+                    self.losses.stranger_ended(module)
+                return
+            if _task() != -1:
+                if out is not None and not self.resting:
+                    self._recomputed(address, out)
+                return
+            if id(module) not in self._late or out is None:
+                self._returned(module, address, out)
+        except Exception as error:
+            self._failed("the result of a module", error)
+
+    def _after_others(self, module: torch.nn.Module, args: Any, out: Any) -> None:
+        try:
+            if _task() == -1:
+                self._returned(module, self._modules[id(module)], out)
+        except Exception as error:
+            self._failed("the result of a module", error)
+
+    def _returned(self, module: torch.nn.Module, address: str, out: Any) -> None:
+        if not self.depth:
+            return  # it began before the step did
+        if self.captured.tracer is not None:
+            self.captured.tracer.returned(module, out)
+        self.depth -= 1
+        if self.resting:
+            self.resting = self.depth > 0
+            return
+        with _quiet():
+            if out is not None:
+                self._hold_result(module, address, out)
+            if not self.depth:
+                self.losses.outermost_ended(address, out)
+
+    def _hold_result(self, module: torch.nn.Module, address: str, out: Any) -> None:
+        is_root = id(module) in self._roots
+        node = address if address or not is_root else self.captured.names.free("output")
+        kind = "output" if is_root else "computed"
+        if out.__class__ is Tensor:
+            entry = self.captured.hold(node, "", kind, out, address)
+            if entry is not None:
+                entry.training = module.training
+            return
+        for path, leaf in named_leaves(out):
+            if isinstance(leaf, Tensor):
+                self.captured.hold(node, role_of(path), kind, leaf, address)
+
+    def _hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        """Whatever is handed to an outermost call, also if it was computed in this step."""
+        captured = self.captured
+        module = getattr(module, "_orig_mod", module)
+        address = self._modules[id(module)]
+        watch = self._roots.get(id(module))
+        dim = watch.batch_dim if watch is not None else captured.names.batch_dim
+        leaves = [
+            (path, leaf)
+            for name, value in bound_names(module.forward, args, kwargs)
+            for path, leaf in named_leaves(value, name)
+            if isinstance(leaf, Tensor) and not isinstance(leaf, torch.nn.Parameter)
+        ]
+        sizes = [max(int(size_of(t)[dim]), 0) for _, t in leaves if dim is not None and t.dim() > dim]
+        captured.batch = sizes[0] if sizes else 0
+        captured.first_batch = captured.first_batch or captured.batch
+        self.losses.enters([leaf for _, leaf in leaves])
+        node = f"{address}.input" if address else captured.names.free("input")
+        for path, leaf in leaves:
+            captured.hold(node, role_of(path), "input", leaf, address)
+
+    # ---- checkpointing ---------------------------------------------------------------------------
+
+    def _recomputed(self, address: str, out: Any) -> None:
+        """In a backward pass: of a result that had no gradient when it was computed first, it is this one's."""
+        if out.__class__ is not Tensor or not out.requires_grad:
+            return
+        with _quiet():
+            waiting = [
+                e for e in self.captured.entries
+                if e.node == address and e.gradients is None and not e.recomputed and e.tensor is not None
+                and not e.tensor.requires_grad and e.kind == "computed" and not e.role
+            ]  # fmt: skip
+            if len(waiting) > 1:
+                waiting = [e for e in waiting if e.tensor is not None and torch.equal(e.tensor, out)]
+            if waiting:
+                waiting[-1].recomputed = True
+                self.captured.gradients.watch(waiting[-1], out)
+
+
+@functools.lru_cache(1024)
+def role_of(path: str) -> str:
+    """A path as people write it: `[0]` is 0, `['logits'][1]` is logits.1."""
+    return re.sub(r"\[(?:'([^']*)'|\"([^\"]*)\"|([^\]]*))\]", r".\1\2\3", path).lstrip(".")

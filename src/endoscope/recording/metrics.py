@@ -1,0 +1,56 @@
+"""Numbers of steps: a reference is kept when one is reported, and all are written together, now and then.
+
+    metric(name, loss) ─► a copy of one number, on its device ─► the writer thread, a few times a second ─► one batch
+
+A number that lives on a device is not waited for in the training thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from endoscope.errors import BadArgument
+
+
+def held_number(value: Any) -> Any:
+    """The value as it is now: a float, a numpy array with one element per sample, or a tensor that nobody writes into."""
+    if value.__class__ is float:
+        return value
+    if isinstance(value, torch.Tensor):
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if value.numel() == 0:
+                raise BadArgument("a metric is a number, or one number for each sample; this one is empty.")
+            if value.is_complex():
+                raise BadArgument("a metric is a real number; this one is complex. Report its magnitude: value.abs().")
+            return value.detach().clone()
+    return plain_number(value)
+
+
+def plain_number(value: Any) -> Any:
+    """A float; of several numbers a numpy array, one element per sample."""
+    if isinstance(value, torch.Tensor):
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            value = value.detach()
+            if value.numel() == 1:
+                return float(value.item())
+            value = value.to(torch.float64).cpu().numpy()
+    if hasattr(value, "shape") or isinstance(value, (list, tuple)):
+        value = np.array(value, dtype=np.float64)  # a copy
+        if value.size == 0:
+            raise BadArgument("a metric is a number, or one number for each sample; this one is empty.")
+        return value if value.size > 1 else float(value.item())
+    return float(value)
+
+
+def plain_numbers(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain_number(value) for name, value in metrics.items()}
+
+
+def means(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Of one number per sample, the mean."""
+    found = plain_numbers(metrics)
+    return {name: float(np.mean(value)) if isinstance(value, np.ndarray) else value for name, value in found.items()}

@@ -1,0 +1,96 @@
+"""Names of everything in the watched models, worked out again only when a module or a tensor was replaced.
+
+Asking torch for all names takes longer than a small network takes to run; comparing identities does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from operator import is_
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from endoscope.capture.calls import Calls
+from endoscope.capture.regions import is_uninitialised
+from endoscope.recording.watch import Watch
+
+
+class Names:
+    """Modules, parameters and buffers of all watched models."""
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = watches
+        self._tables: list[dict[str, Any]] = []  # in which modules keep their parameters, buffers and modules
+        self._seen: list[Any] = []  # what stood there when names were worked out last
+        self._keys: list[str] = []  # under which names
+        self._lazy: list[Any] = []  # parameters that had no shape then
+        self.version = 0  # counts how often names were worked out
+        self.calls = Calls()  # the same names for a recorder of operations
+        self.modules: dict[int, str] = {}  # id of a module -> its address
+        self._addresses: set[str] = set()
+        self.roots: dict[int, Watch] = {}  # id of a watched model -> its watch
+        self.parameters: list[tuple[str, Tensor]] = []
+        self.tensors: list[Tensor] = []  # the parameters without their names
+        self.positions: dict[int, int] = {}  # id of a parameter -> its place in the list
+        self.buffers: list[tuple[str, Tensor]] = []
+        self.buffer_ids: set[int] = set()
+        self.batch_dim: int | None = 0  # of the first model
+
+    def refresh(self) -> None:
+        """Look again if anything was replaced, added or removed since."""
+        if not self.version or not self._is_the_same():
+            self._take()
+
+    def look_again(self) -> None:
+        """There is another model."""
+        self._seen, self._tables = [None], []
+
+    def clear(self) -> None:
+        """Let go of the models."""
+        self._watches = []
+        self._take()
+
+    def all_modules(self) -> list[torch.nn.Module]:
+        return [module for _, module in self.calls.addresses.values()]
+
+    def _is_the_same(self) -> bool:
+        seen, keys = self._contents()
+        same = len(seen) == len(self._seen) and all(map(is_, seen, self._seen)) and keys == self._keys
+        # A lazy parameter that gets its shape stays the same object.
+        return same and all(map(is_uninitialised, self._lazy))
+
+    def _contents(self) -> tuple[list[Any], list[str]]:
+        values = list(chain.from_iterable([table.values() for table in self._tables]))
+        return values, list(chain.from_iterable([table.keys() for table in self._tables]))
+
+    def _take(self) -> None:
+        modules = {id(m): m for watch in self._watches for m in watch.module.modules()}
+        self._tables = [t for m in modules.values() for t in (m._parameters, m._buffers, m._modules)]
+        self._seen, self._keys = self._contents()
+        self._lazy = [found for found in self._seen if isinstance(found, Tensor) and is_uninitialised(found)]
+        self.version += 1
+        parameters: dict[int, tuple[str, Tensor]] = {}
+        buffers: dict[int, tuple[str, Tensor]] = {}
+        self.calls, self.roots = Calls(), {}
+        for watch in self._watches:
+            self.calls.know(watch.module, watch.name)
+            self.roots[id(watch.module)] = watch
+            for name, parameter in watch.parameters():
+                parameters.setdefault(id(parameter), (name, parameter))
+            for name, buffer in watch.buffers():
+                buffers.setdefault(id(buffer), (name, buffer))
+        self.modules = {identity: address for identity, (address, _) in self.calls.addresses.items()}
+        self._addresses = set(self.modules.values())
+        self.parameters = list(parameters.values())
+        self.tensors = [parameter for _, parameter in self.parameters]
+        self.positions = {identity: position for position, identity in enumerate(parameters)}
+        self.buffers = [entry for identity, entry in buffers.items() if identity not in parameters]
+        self.buffer_ids = {id(buffer) for _, buffer in self.buffers}
+        self.batch_dim = self._watches[0].batch_dim if self._watches else 0
+
+    def free(self, word: str) -> str:
+        """`input` and `output`, unless a module has that very name."""
+        return f"({word})" if word in self._addresses else word

@@ -1,0 +1,133 @@
+"""What is data and what is a target: known by where tensors come from, not guessed by their shapes.
+
+    between the model's calls and `backward`, every operation ─► Op(reads, results, selects)
+    an operand that meets something the model made, and does not come from the model ─► back to its source ─► a target
+
+The way back ends at a tensor that was there before, or at an operation that selects: in `loss(model(X[i]), Y[i])` the
+target is `Y[i]`, the labels of the batch, and not all labels with an index. What a frozen teacher returns is a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from endoscope.capture.leaves import argument_tensors
+from endoscope.recording.stack import put_on, take_off
+
+MOST_OPS = 200  # that are looked at between two outermost calls of a hooked step
+_SELECTING = frozenset(
+    """getitem index select index_select gather take take_along_dim masked_select narrow slice split chunk unbind
+    tensor_split unfold""".split()
+)
+
+
+class Op(NamedTuple):
+    """One operation outside of the watched models. Tensors are known by slots or by ids."""
+
+    reads: tuple[Hashable, ...]
+    results: tuple[Hashable, ...]
+    selects: bool
+
+
+def selects(name: str) -> bool:
+    return name.strip("_") in _SELECTING
+
+
+def targets_of(ops: list[Op], derived: set[Any], is_named: Callable[[Any], bool]) -> list[Any]:
+    """Sources of what meets the model's results; `derived` grows by what comes of these."""
+    made = {result: op for op in ops for result in op.results}
+    found: dict[Any, None] = {}
+    for op in ops:
+        if any(read in derived for read in op.reads):
+            for read in op.reads:
+                if read not in derived:
+                    found |= dict.fromkeys(_sources(read, made, derived, is_named))
+            derived.update(op.results)
+    return list(found)
+
+
+def data_of(ops: list[Op], entered: Iterable[Any], is_named: Callable[[Any], bool]) -> list[Any]:
+    """Sources of what is handed to a model, other than that itself."""
+    made = {result: op for op in ops for result in op.results}
+    found: dict[Any, None] = {}
+    for key in entered:
+        op = made.get(key)
+        if op is not None and not op.selects:
+            found |= dict.fromkeys(s for s in _sources(key, made, set(), is_named) if s != key)
+    return list(found)
+
+
+def _sources(key: Any, made: dict[Any, Op], derived: set[Any], is_named: Callable[[Any], bool]) -> Iterator[Any]:
+    waiting, seen = [key], set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen or one in derived or is_named(one):
+            continue
+        seen.add(one)
+        op = made.get(one)
+        if op is None or op.selects:
+            yield one
+        else:
+            waiting += reversed(op.reads)
+
+
+class OutsideMode(TorchFunctionMode):
+    """Sees what a hooked step computes outside of the watched models, where hooks see nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_on = False
+        self.calls: list[tuple[Any, Any, Any, Any]] = []
+        self.is_full = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        if self.is_on and isinstance(out, (Tensor, tuple, list)) and not self.is_full:
+            self.calls.append((func, args, kwargs, out))
+            self.is_full = len(self.calls) >= MOST_OPS
+        return out
+
+    def start(self) -> None:
+        if not self.is_on and not self.is_full:
+            self.is_on = True
+            put_on(self)
+
+    def stop(self) -> None:
+        """From inside of `loss.backward()`, which torch calls through us, it cannot be taken off: torch puts it back.
+        Then it hands everything on until it is stopped once more."""
+        self.is_on = False
+        take_off(self)
+
+    def reaches(self, ids: set[int], tensors: list[Tensor]) -> bool:
+        """Whether one of these tensors was computed, since the mode is on, from one of those with these ids."""
+        derived = set(ids)
+        for _, args, kwargs, out in self.calls:
+            found: list[Tensor] = []
+            argument_tensors([args, kwargs], found)
+            if any(id(t) in derived for t in found):
+                made: list[Tensor] = []
+                argument_tensors(out, made)
+                derived.update(map(id, made))
+        return any(id(t) in derived for t in tensors)
+
+    def take(self) -> tuple[list[Op], dict[int, Tensor]]:
+        """The operations so far, by ids of tensors, and the tensors that these ids belong to."""
+        tensors: dict[int, Tensor] = {}
+        ops = []
+        for func, args, kwargs, out in self.calls:
+            read: list[Tensor] = []
+            made: list[Tensor] = []
+            argument_tensors(args, read)
+            if kwargs:
+                argument_tensors(kwargs, read)
+            argument_tensors(out, made)
+            if made:
+                tensors |= {id(t): t for t in (*read, *made)}
+                name = str(getattr(func, "__name__", ""))
+                ops.append(Op(tuple(map(id, read)), tuple(map(id, made)), selects(name)))
+        self.calls.clear()
+        return ops, tensors
