@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-import warnings
+from collections.abc import Callable
 from typing import Any
+
+import torch.nn.modules.module as torch_modules
 
 from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
 from endoscope.recording.names import Names
 
-_said: list[bool] = []
+_asked: Callable[[], bool] | None = None  # what torch asks whether there are global hooks, while it is patched
+_hidden = 0  # so many sets of hooks are on
 
 
 def keep_compiled_calls_out(names: Names) -> list[Any]:
@@ -25,8 +28,22 @@ def let_compiled_calls_in(taken: list[Any]) -> None:
         taken.clear()
 
 
-def silence_global_hooks() -> None:
-    """`torch.compile(module)` warns about global hooks in each call; here they are meant, and run eagerly."""
-    if "torch._dynamo" in sys.modules and not _said:
-        _said.append(True)
-        warnings.filterwarnings("ignore", message=r"Using `torch.compile\(module\)` when there are global hooks")
+def hide_global_hooks() -> None:
+    """`torch.compile(module)` warns about global hooks in each call; ours are meant, and run eagerly.
+
+    The compiler asks `_has_any_global_hook` only for that warning. Called before a hook of ours is put on.
+    """
+    global _asked, _hidden
+    _hidden += 1
+    if _asked is None and "torch._dynamo" in sys.modules:
+        _asked = torch_modules._has_any_global_hook
+        answer = _asked() and _hidden == 1  # of the user, unless ours are on already
+        torch_modules._has_any_global_hook = lambda: answer
+
+
+def show_global_hooks() -> None:
+    """A hook of ours is off."""
+    global _asked, _hidden
+    _hidden -= 1
+    if _hidden == 0 and _asked is not None:
+        torch_modules._has_any_global_hook, _asked = _asked, None

@@ -155,7 +155,7 @@ class Finisher:
         writer = self._writer
         if record.graph_hash not in self._listed:  # nodes are listed in the order of the graph, not of measuring
             self._listed.add(record.graph_hash)
-            places = {(n["node"], n["role"], n["pass"]): i for i, n in enumerate((record.graph or {})["nodes"])}
+            places = {(n["node"], n["role"], n["pass"]): i for i, n in enumerate((record.graph or {}).get("nodes", ()))}
             for key in sorted(package.keys, key=lambda key: places.get((key.node, key.role, key.pass_), 0)):
                 writer.key_id(key)
         if package.keys != self._last_keys:  # most are the very same objects as in the step before

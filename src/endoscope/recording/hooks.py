@@ -24,6 +24,7 @@ from endoscope.capture.boundary import bound_names
 from endoscope.capture.leaves import named_leaves
 from endoscope.recording.backward import listen, stop_listening
 from endoscope.recording.captured import Captured, size_of
+from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.losses import Losses
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook
@@ -48,6 +49,7 @@ class Hooks:
         self._handles: list[Any] = []
 
     def put_on(self) -> None:
+        hide_global_hooks()
         self._handles = [
             register_module_forward_pre_hook(self._before),
             register_module_forward_hook(self._after, always_call=True),
@@ -63,6 +65,8 @@ class Hooks:
         self.losses.end()
         for handle in self._handles:
             handle.remove()
+        if self._handles:
+            show_global_hooks()
         self._handles = []
         self._late = set()
         self.captured.gradients.stop()

@@ -40,19 +40,20 @@ class Selection:
         assert tracer is not None
         recorder = tracer.recorder
 
-        def came(node: int, slot: int, tensor: Tensor) -> None:
+        def came(node: int, slot: int, tensor: Tensor) -> bool:
             type_ = recorder.nodes[node][0].type
             if not self._may_mean(type_):
-                return
+                return False
             call = recorder.calls.current
             path = recorder.calls.path(call)
             if not self.patterns and (not path or tensor.dim() < 3 or tensor.numel() > _MOST_WEIGHTS):
-                return
+                return False
             module = path[-1] if path else ""
             node_name = f"{module}.{type_}" if path else type_
             entry = captured.hold(node_name, "", "computed", tensor, module, slot=slot)
             if entry is not None:
                 entry.function = node
+            return entry is not None
 
         recorder.step_keeper.function_came = came
 

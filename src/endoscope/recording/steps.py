@@ -24,7 +24,12 @@ from endoscope.recording import forks
 from endoscope.recording.boundaries import Passes, probes_of
 from endoscope.recording.budget import Budget
 from endoscope.recording.captured import Captured
-from endoscope.recording.compiled import keep_compiled_calls_out, let_compiled_calls_in, silence_global_hooks
+from endoscope.recording.compiled import (
+    hide_global_hooks,
+    keep_compiled_calls_out,
+    let_compiled_calls_in,
+    show_global_hooks,
+)
 from endoscope.recording.finishing import Finisher
 from endoscope.recording.heap import Heap
 from endoscope.recording.hooks import Hooks
@@ -189,7 +194,6 @@ class Steps:
         try:
             self._compiled = keep_compiled_calls_out(self._names)
             run_compiled_code_eagerly()
-            silence_global_hooks()
             hooks.put_on()
             if tracer is not None:
                 tracer.recorder.skips_evaluation = not step.explicit
@@ -426,11 +430,13 @@ class Steps:
     def _look_for_parts(self) -> None:
         if self._sentinel is None and any(len(watch.module._modules) for watch in self.watches):
             self._names.refresh()
+            hide_global_hooks()
             self._sentinel = register_module_forward_pre_hook(self._on_any_module)
 
     def _look_for_no_parts(self) -> None:
         if self._sentinel is not None:
             self._sentinel.remove()
+            show_global_hooks()
             self._sentinel = None
 
     def _on_any_module(self, module: Any, args: Any) -> None:

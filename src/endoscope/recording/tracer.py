@@ -44,15 +44,15 @@ class Keeper:
     def __init__(self) -> None:
         self.recorder: StepRecorder
         self.types: dict[str, bool] = {}  # asked by the recorder's hot path; none is refused beforehand
-        self.function_came: Callable[[int, int, Tensor], None] | None = None  # node, slot and tensor of an operation
+        self.function_came: Callable[[int, int, Tensor], bool] | None = None  # node, slot and tensor -> is it held
 
     def place(self, _: int) -> str:
         return "no"
 
     def wants(self, node: int, slot: int, tensor: Tensor) -> bool:
-        if self.function_came is not None and node not in self.recorder.sources:
-            self.function_came(node, slot, tensor)
-        return self.recorder.calls.current < 0
+        came = self.function_came
+        is_held = came is not None and node not in self.recorder.sources and came(node, slot, tensor)
+        return is_held or self.recorder.calls.current < 0
 
     def module_ended(self, _: int, __: Any) -> None:
         """Hooks hold what modules return."""

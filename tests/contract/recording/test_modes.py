@@ -85,7 +85,7 @@ def test_modes_of_the_user_are_entered_and_left_as_without_us(tmp_path: Any, whe
                 with run.step():
                     seen = place_mode(where, model, optimizer, x, y)
                     depth = modes()
-                assert depth == 1, "ours and nobody else's"
+                assert depth <= 1, "ours, if any, and nobody else's"
             else:
                 seen = place_mode(where, model, optimizer, x, y)
             assert modes() == 0
