@@ -149,7 +149,7 @@ def test_a_rule_about_nothing_is_told_once(tmp_path: Path) -> None:
 def test_types_of_step(tmp_path: Path) -> None:
     trigger = OnAnomaly(endoscope.anomaly("typed", "* type=long: max > 1"))
     look = anomalies.Look("a", "", 1, "value", "computed", 0, "long", {"max": 2.0}, {})
-    asked = lambda where, known, samples: [look]  # noqa: E731
+    asked = lambda where, samples: [look]  # noqa: E731
     assert trigger(policies.StepInfo(0, "long", metrics={}, held=asked)).keep
     assert not trigger(policies.StepInfo(1, "short", metrics={}, held=asked)).keep
     assert not trigger(policies.StepInfo(2, "long", metrics={})).keep  # nothing was held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +11,10 @@ import torch
 import endoscope
 
 
-class Groups(list[Any]):
-    """Parameter groups that notice how many modes are on when they are looked through."""
-
-    modes: list[int]
-
-    def __iter__(self) -> Iterator[Any]:
-        self.modes.append(torch._C._len_torch_function_stack())
-        return super().__iter__()
-
-
 def _model() -> tuple[torch.nn.Module, Any]:
     torch.manual_seed(0)
     model = torch.nn.Linear(4, 2)
     return model, torch.optim.SGD(model.parameters(), lr=0.1)
-
-
-@pytest.mark.parametrize("set_to_none", [True, False])
-def test_only_what_writes_is_listened_to(tmp_path: Path, set_to_none: bool) -> None:
-    model, optimizer = _model()
-    code = torch.optim.Optimizer.zero_grad.__wrapped__.__code__
-    groups = Groups(optimizer.param_groups)
-    groups.modes = []
-    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
-        run.watch(model, optimizer)
-        for _ in range(3):
-            loss = model(torch.randn(3, 4)).sum()
-            assert torch._C._len_torch_function_stack() == 1
-            optimizer.param_groups, plain = groups, optimizer.param_groups
-            groups.modes.clear()
-            optimizer.zero_grad(set_to_none=set_to_none)
-            optimizer.param_groups = plain
-            assert groups.modes == [0 if set_to_none else 1]
-            assert torch._C._len_torch_function_stack() == 1
-            loss.backward()
-            optimizer.step()
-    assert torch.optim.Optimizer.zero_grad.__wrapped__.__code__ is code
-    recording = endoscope.open(run.path)
-    assert len(recording.steps) == 3
-    assert not recording.gaps
-    assert len(recording.series("weight", "norm", of="gradient:loss").values) == 3
 
 
 def test_the_mode_of_somebody_else_sees_it(tmp_path: Path) -> None:

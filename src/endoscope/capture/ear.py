@@ -6,7 +6,7 @@
                 ─► nodes.append(fields of records.Node)
 
 Everything that is not an ordinary function of tensors that returns one tensor goes to the recorder's slow methods.
-Where tensors are not held, all but the call itself is done by `make_understanding`, which can also be asked later.
+Where tensors are not held, all but the call itself is done by `make_understanding`.
 Measure (`benchmarks/trace_speed.py`) before and after touching this file: a tenth of a microsecond shows.
 """
 
@@ -47,7 +47,7 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
     wanted, place = _wishes(recorder)
     understand: Any = None
     if not full:
-        understand = recorder.understand = make_understanding(recorder)
+        understand = make_understanding(recorder)
 
     def hear(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         facts = simple.get(func)

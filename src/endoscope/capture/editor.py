@@ -290,8 +290,6 @@ def following(recorder: Recorder, plan: Plan, forward: int = 0) -> Iterator[tupl
         with recorder.editor.following(plan, forward) as run:
             yield recorder.editor, run
         return
-    recorder.catch_up()
-    recorder.postpones = False  # every operation may be exchanged for another, so it has to be understood at once
     editor = recorder.editor = Editor(recorder)
     plain: Any = recorder.__torch_function__
     recorder.__torch_function__ = MethodType(editor.wrap(plain.__func__), recorder)  # type: ignore[method-assign]

@@ -2,19 +2,16 @@
 
 Why each is needed:
 - `has_torch_function*` in torch's Python functions: with any mode on they answer "yes", hand the whole function to
-  the mode as one call and switch off the fast paths of attention and encoder layers. While tracing they look at
-  tensor subclasses only, so composites open up and the plain run's own path is taken.
+  the mode as one call and switch off the fast paths of attention and encoder layers. While a mode of ours is on they
+  look at tensor subclasses only, so composites open up and the plain run's own path is taken.
 - `nn.Module._call_impl`: which module is running. (Global hooks would do, but slow every module down by several
   microseconds and make compiled modules warn.)
-- `autograd.Function.apply`: the boundary of a custom function. Users bind `my_op = MyFunction.apply` at import time,
-  so its code is exchanged and not its name.
-- `autograd.backward`: which loss it is. It is not heard as a function: being told of it takes ten times as long.
-- `_engine_run_backward`: a backward pass begins and ends, whoever asked for it. A recording puts its hooks on then.
+- `_SingleLevelFunction.apply`: the boundary of a custom function. `autograd.Function.apply` calls it, also where it was
+  bound early (`my_op = MyFunction.apply`).
+- `autograd.backward`: what it computes is no operation of the user's.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
-- `Optimizer.zero_grad`: setting gradients to None computes nothing, and hearing it costs two calls per parameter.
-- `record_function`, which is around every `optimizer.step()`: marks for a profiler compute nothing either, and are not
-  even made if nobody is there to see them (`profiler_marks.py`).
+- `nn.Parameter.__new__`: a parameter that is made while tracing is a new face of the memory of a tensor.
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not heard,
   so it is said.
 
@@ -29,78 +26,51 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch.autograd.function import _SingleLevelFunction
+from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 from endoscope.capture import active
-from endoscope.capture.active import ACTIVE, BLOCKS, lone_recorder, recorders_here
+from endoscope.capture.active import ACTIVE, BLOCKS, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
-from endoscope.capture.exchange import NO_WAYS, Exchanges, Modes, Shortcut, can_be_exchanged
-from endoscope.capture.profiler_marks import exchange_marks
-
-if TYPE_CHECKING:
-    from endoscope.capture.recorder import Recorder
+from endoscope.capture.patch_list import Patch
 
 _stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
-#: Modes that do not want to see composites whole: torch's own, and recorders.
-_HARMLESS_MODES: tuple[type, ...] = (DeviceContext,)
-_modes = Modes()
-shortcut = Shortcut()  # how the recorder that was begun last is told of modules that it knows
 
 
-def listen_for(recorder: Recorder) -> None:
-    """The recorder that was begun last."""
-    global _HARMLESS_MODES
-    shortcut.ways = getattr(recorder, "ways", NO_WAYS)
-    _modes.ours = (getattr(recorder, "family", type(recorder)),)
-    _HARMLESS_MODES = (DeviceContext, *_modes.ours)
+class OwnMode(TorchFunctionMode):
+    """What all function modes of ours have in common: they do not take each other for modes of the user."""
 
 
-def passes_are_heard() -> bool:
-    """Whether recorders are told when a backward pass begins.
-
-    Not with versions of torch that run it in another way, and not if somebody has put a function of theirs there.
-    """
-    known = getattr(torch.autograd.graph, "_engine_run_backward", None)
-    return known is getattr(torch.autograd, "_engine_run_backward", None) and can_be_exchanged(known)
+#: Modes that do not want to see composites whole: torch's own default device, and ours.
+_HARMLESS_MODES = (DeviceContext, OwnMode)
 
 
-def all_exchanges() -> Exchanges:
-    """What training calls in every step."""
-    exchanges = Exchanges()
-    _open_composites(exchanges)
-    if not exchanges.add_code(torch.nn.Module, "_call_impl", _observed_call, shortcut):  # somebody else's by now
-        exchanges.add(torch.nn.Module, "_call_impl", _observed_call_of_others)
-    # In another torch version its closure may differ: then custom functions are heard, and their boundary is not.
-    exchanges.add_code(torch.autograd.Function, "apply", _observed_apply)
-    # The code of these two, too: people import them by their names.
-    if passes_are_heard():
-        exchanges.add_code(torch.autograd.graph, "_engine_run_backward", _observed_pass)
-    else:  # somebody else's is there, and may be gone the next time
-        exchanges.expect(torch.autograd.graph, "_engine_run_backward")
-    exchanges.expect(torch.autograd, "_engine_run_backward")
-    if exchanges.add_code(torch.autograd, "backward", _observed_backward):
-        _openly.add("backward")
-    else:  # somebody else's by now: it is heard as a function, then
-        _openly.discard("backward")
-        exchanges.expect(torch.autograd, "backward")
-    exchanges.add_code(torch.optim.Optimizer, "zero_grad", _unheard_clearing)
-    exchange_marks(exchanges, _modes)
-    _observe_transforms(exchanges)
-    return exchanges
+def composites() -> list[Patch]:
+    """What is patched whenever a mode of ours is on."""
+    return [
+        Patch(importlib.import_module(module), name, make)
+        for module in ("torch.nn.functional", "torch.functional", "torch.overrides", "torch._tensor")
+        for name, make in _answers(opens_all=module != "torch._tensor").items()
+    ]
 
 
-def standing_exchanges() -> Exchanges:
-    """What training hardly ever calls."""
-    exchanges = Exchanges()
-    exchanges.add(torch.jit.ScriptFunction, "__call__", _observed_script)
-    exchanges.add(torch.nn.Parameter, "__new__", _observed_parameter)
-    exchanges.add(threading.Thread, "start", _announced("a thread was started"))
-    exchanges.add(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool"))
-    return exchanges
+def observers() -> list[Patch]:
+    """What is patched while a recorder is at work."""
+    return [
+        Patch(torch.nn.Module, "_call_impl", _observed_call),
+        Patch(_SingleLevelFunction, "apply", _observed_apply),
+        Patch(torch.autograd, "backward", _observed_backward),
+        Patch(torch.jit.ScriptFunction, "__call__", _observed_script),
+        Patch(torch.nn.Parameter, "__new__", _observed_parameter),
+        Patch(threading.Thread, "start", _announced("a thread was started")),
+        Patch(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool")),
+        *_transforms(),
+    ]
 
 
 # ---- composites ---------------------------------------------------------------------------------
@@ -111,7 +81,6 @@ _CLOSED = frozenset(
     register_post_accumulate_grad_hook retain_grad is_shared share_memory_ storage _typed_storage __contains__
     __array__ __cuda_array_interface__ __dlpack__ __dlpack_device__ module_load detach_ detach""".split()
 )
-_openly: set[str] = set()  # those of them of which we are told in another way
 
 
 def _foreign_mode() -> bool:
@@ -132,7 +101,7 @@ def _is_overridden(value: Any) -> bool:
     return handler is not None and handler is not torch._C._disabled_torch_function_impl
 
 
-def _open_composites(exchanges: Exchanges) -> None:
+def _answers(opens_all: bool) -> dict[str, Callable[[Any], Any]]:
     plain = (torch.Tensor, torch.nn.Parameter)
     usual = {*plain, type(None)}
 
@@ -151,27 +120,17 @@ def _open_composites(exchanges: Exchanges) -> None:
 
     def unless_closed(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
         def ask(*args: Any) -> bool:
-            name = sys._getframe(1).f_code.co_name
-            if name not in _CLOSED:
-                return answer(*args)
-            if name not in _openly or lone_recorder() is None:
-                return original(*args)
-            return not usual.issuperset(map(type, args)) and answer(*args)  # there is no mode but that recorder
+            return (original if sys._getframe(1).f_code.co_name in _CLOSED else answer)(*args)
 
         return ask
 
-    answers = {
+    answers: dict[str, Callable[..., bool]] = {
         "has_torch_function": for_all,
         "has_torch_function_unary": for_one,
         "has_torch_function_variadic": for_some,
     }
-    for module_name in ("torch.nn.functional", "torch.functional", "torch.overrides", "torch._tensor"):
-        module = importlib.import_module(module_name)
-        for name, answer in answers.items():
-            if module_name == "torch._tensor":
-                exchanges.add(module, name, functools.partial(unless_closed, answer))
-            else:
-                exchanges.add(module, name, functools.partial(_replace_by, answer))
+    make: Any = _replace_by if opens_all else unless_closed
+    return {name: functools.partial(make, answer) for name, answer in answers.items()}
 
 
 def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> Callable[..., bool]:
@@ -185,14 +144,14 @@ def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
     in_backward = torch._C._current_graph_task_id
     get_ident, active, blocks = threading.get_ident, ACTIVE, BLOCKS
 
-    def _call_impl(self: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+    def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         recorders = active.get(get_ident())
         if recorders and len(recorders) == 1 and not blocks and _IS_ORDINARY[self.__class__] and in_backward() == -1:
             return recorders[0].call_module(original, self, args, kwargs)  # the usual case, without lists
         if blocks:
             block = blocks.get((get_ident(), id(self)))
             if block is not None and not block.busy and in_backward() == -1:
-                return block.run(lambda *a, **k: _call_impl(self, a, k), args, kwargs)
+                return block.run(lambda *a, **k: _call_impl(self, *a, **k), args, kwargs)
         if not recorders:
             if recorders is None:
                 _say_foreign(self)
@@ -212,15 +171,6 @@ def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             for recorder, call in zip(recorders, entered, strict=True):
                 recorder.leave(call)
-
-    return _call_impl
-
-
-def _observed_call_of_others(original: Callable[..., Any]) -> Callable[..., Any]:
-    observed = _observed_call(original)
-
-    def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        return observed(self, args, kwargs)
 
     return _call_impl
 
@@ -248,21 +198,23 @@ def _say_foreign(module: torch.nn.Module) -> None:
 # ---- custom autograd functions ------------------------------------------------------------------
 
 
-def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
+def _observed_apply(_: Any) -> Any:
+    inherited = vars(torch._C._FunctionBase)["apply"]
+
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        original = inherited.__get__(None, cls)
         recorders = recorders_here()
         if recorders is None or torch._C._current_graph_task_id() != -1:
-            return original(cls, *args, **kwargs)
+            return original(*args, **kwargs)
         entered = [r.calls.begin(cls.__name__, len(r.nodes), []) for r in recorders]
         try:
-            return original(cls, *args, **kwargs)
+            return original(*args, **kwargs)
         finally:
             for recorder, call in zip(recorders, entered, strict=True):
-                recorder.catch_up()
                 recorder.calls.leave(call)
                 recorder.renew_versions(args)  # `mark_dirty` counts a write that was heard already
 
-    return apply
+    return classmethod(apply)
 
 
 # ---- backward passes ----------------------------------------------------------------------------
@@ -270,70 +222,15 @@ def _observed_apply(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def backward(*args: Any, **kwargs: Any) -> Any:
-        recorder = lone_recorder()
-        if recorder is None:
+        if not (_stack_depth() and isinstance(_stack_at(_stack_depth() - 1), OwnMode)):
             return original(*args, **kwargs)
-        before = recorder.backward_begins(args, kwargs)
-        mode = _pop_mode()  # what it computes is no operation of the user's
-        try:
-            return original(*args, **kwargs)
-        finally:
-            recorder.backward_ended(before)
-            if recorder in ACTIVE.get(threading.get_ident(), ()):  # or it has ended meanwhile
-                _push_mode(mode)
-
-    return backward
-
-
-def _observed_pass(original: Callable[..., Any]) -> Callable[..., Any]:
-    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-        # Not those of other threads: what they have heard may change at any moment.
-        recorders = ACTIVE.get(threading.get_ident()) or ()
-        told = recorders[0].passes if len(recorders) == 1 else _AllPasses([r.passes for r in recorders])
-        if told is None:
-            return original(*args, **kwargs)
-        told.engine_starts(bool(args[4] if len(args) > 4 else kwargs.get("inputs")))
-        failed = True
-        try:
-            found = original(*args, **kwargs)
-            failed = False
-            return found
-        finally:
-            told.engine_stopped(failed)
-
-    return _engine_run_backward
-
-
-class _AllPasses:
-    """Tells several recorders, if there are several."""
-
-    def __init__(self, passes: list[Any]) -> None:
-        self._passes = [one for one in passes if one is not None]
-
-    def engine_starts(self, limited: bool) -> None:
-        for one in self._passes:
-            one.engine_starts(limited)
-
-    def engine_stopped(self, failed: bool) -> None:
-        for one in self._passes:
-            one.engine_stopped(failed)
-
-
-# ---- optimizers ---------------------------------------------------------------------------------
-
-
-def _unheard_clearing(original: Callable[..., Any]) -> Callable[..., Any]:
-    def zero_grad(self: Any, set_to_none: bool = True) -> Any:
-        # Zeros that are written are heard: somebody may hold what was there. So do modes of others hear it.
-        if not set_to_none or _stack_depth() != 1 or not isinstance(_stack_at(0), _modes.ours):
-            return original(self, set_to_none)
         mode = _pop_mode()
         try:
-            return original(self, set_to_none)
+            return original(*args, **kwargs)
         finally:
             _push_mode(mode)
 
-    return zero_grad
+    return backward
 
 
 # ---- TorchScript, transforms, threads -----------------------------------------------------------
@@ -349,7 +246,7 @@ def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
     return __call__
 
 
-def _observed_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
+def _observed_parameter(original: Callable[..., Any]) -> Any:
     """A parameter made while tracing looks at the memory of a tensor; no function of torch says so."""
 
     def __new__(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
@@ -359,16 +256,19 @@ def _observed_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
                 hear_parameter(recorder, data, made)
         return made
 
-    return __new__
+    return staticmethod(__new__)
 
 
-def _observe_transforms(exchanges: Exchanges) -> None:
+def _transforms() -> list[Patch]:
     vmap = importlib.import_module("torch._functorch.vmap")
     transforms = importlib.import_module("torch._functorch.eager_transforms")
-    for module in (vmap, transforms):
-        for name in ("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad"):
-            if hasattr(module, name):
-                exchanges.add(module, name, functools.partial(_observed_transform, name))
+    names = ("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad")
+    return [
+        Patch(module, name, functools.partial(_observed_transform, name))
+        for module in (vmap, transforms)
+        for name in names
+        if hasattr(module, name)
+    ]
 
 
 def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -376,8 +276,6 @@ def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[...
         recorders = recorders_here()
         if recorders is None:
             return original(*args)
-        for recorder in recorders:  # tensors inside of a transform are none when it has ended
-            recorder.postpones = False
         return hear_transform(recorders[-1], name, original, args)
 
     return step

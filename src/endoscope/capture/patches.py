@@ -1,13 +1,6 @@
-"""Exchanges a few names of torch while something is being traced, and puts them back; `observers.py` says what for.
+"""Who traces in which thread, and the patches of torch that are on meanwhile; `observers.py` says what is patched.
 
-Patches are process-wide and counted: the first trace puts them in, the last takes them out.
-
-    of every trace, every recorded step    what training calls all the time: modules, backward passes, …
-    of a trace, or a whole run             what it hardly ever calls: threads, TorchScript, new parameters
-
-The second kind stays where it is between the steps of a run (`stand`). Whoever calls it then gets the original, one
-function later; to exchange it in every step would cost more than all that a step does with it, for nobody else has
-brought it into the processor's cache.
+Patches are process-wide and counted: the first trace puts them on, the last takes them off.
 """
 
 from __future__ import annotations
@@ -24,58 +17,55 @@ from torch.overrides import _get_current_function_mode_stack
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, recorders_here
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
-from endoscope.capture.exchange import NO_WAYS, Exchanges
-from endoscope.capture.observers import all_exchanges, listen_for, shortcut, standing_exchanges
+from endoscope.capture.observers import composites, observers
+from endoscope.capture.patch_list import PatchList
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
 _push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
-_exchanges = Exchanges()  # of the last time: a recording puts them in at every step
-_standing = Exchanges()  # the same, of what is hardly ever called
-_traces = 0
-_runs = 0  # that want it to stay
+_composites = PatchList(composites)
+_observers = PatchList(observers)
+
+
+def open_composites() -> None:
+    """Needed by every mode of ours: `has_torch_function` must not notice it."""
+    with active.lock:
+        _composites.put()
+
+
+def close_composites() -> None:
+    with active.lock:
+        _composites.take_off()
 
 
 def activate(recorder: Recorder) -> None:
-    global _traces
     with active.lock:
-        if not _exchanges.are_on and not _exchanges.put():
-            _install()
-        if not _standing.are_on and not _standing.put():
-            _install_standing()
-        run_compiled_code_eagerly()
-        _traces += 1
+        _put()
         ACTIVE.setdefault(threading.get_ident(), []).append(recorder)
-        listen_for(recorder)
 
 
 def deactivate(recorder: Recorder) -> None:
-    global _traces
     with active.lock:
-        me = threading.get_ident()
-        mine = ACTIVE.get(me)
-        if mine is not None and len(mine) == 1 and mine[0] is recorder:  # the usual case, without lists
-            del ACTIVE[me]
-            _traces -= 1
-        else:
-            _take_out(recorder)
-        shortcut.ways = NO_WAYS
-        if not _traces:
-            run_compiled_code_again()
-            _exchanges.take_off()
-            if not _runs:
-                _standing.take_off()
+        for thread, recorders in list(ACTIVE.items()):
+            if recorder in recorders:
+                recorders.remove(recorder)
+                if not recorders:
+                    del ACTIVE[thread]
+                _take_off()
 
 
-def _take_out(recorder: Recorder) -> None:
-    global _traces
-    for thread, recorders in list(ACTIVE.items()):
-        if recorder in recorders:
-            recorders.remove(recorder)
-            if not recorders:
-                del ACTIVE[thread]
-            _traces -= 1
+def _put() -> None:
+    _composites.put()
+    _observers.put()
+    run_compiled_code_eagerly()
+
+
+def _take_off() -> None:
+    _observers.take_off()
+    _composites.take_off()
+    if not _observers.are_on:
+        run_compiled_code_again()
 
 
 @contextlib.contextmanager
@@ -121,47 +111,20 @@ def _exchange_modes(count: int, modes: list[Any]) -> None:
 
 def hold(block: Any) -> None:
     """Calls of `block.model` in this thread go through `block.run` until it is released."""
-    global _traces
     with active.lock:
-        if not _exchanges.are_on and not _exchanges.put():
-            _install()
-        if not _standing.are_on and not _standing.put():
-            _install_standing()
-        run_compiled_code_eagerly()
-        _traces += 1
+        _put()
         BLOCKS[threading.get_ident(), id(block.model)] = block
 
 
 def release(block: Any, outer: Any, thread: int | None = None) -> None:
     """Back to the block around it, if there is one for the same model."""
-    global _traces
     with active.lock:
         key = thread or threading.get_ident(), id(block.model)
         if outer is None:
             BLOCKS.pop(key, None)
         else:
             BLOCKS[key] = outer
-        _traces -= 1
-        if not _traces:
-            run_compiled_code_again()
-            _exchanges.take_off()
-            if not _runs:
-                _standing.take_off()
-
-
-def stand() -> None:
-    """What is hardly ever called stays exchanged, once it is, until `fall` is called as often."""
-    global _runs
-    with active.lock:
-        _runs += 1
-
-
-def fall() -> None:
-    global _runs
-    with active.lock:
-        _runs -= 1
-        if not _runs and not _traces:
-            _standing.take_off()
+        _take_off()
 
 
 def block_around(model: torch.nn.Module) -> Any:
@@ -177,8 +140,6 @@ def _after_fork() -> None:
             deactivate(recorder)
     for thread, model in [key for key in BLOCKS if key[0] != threading.get_ident()]:
         release(BLOCKS[thread, model], None, thread)
-    while _runs:  # they do not record here
-        fall()
 
 
 def _before_fork() -> None:
@@ -187,16 +148,3 @@ def _before_fork() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
-
-
-def _install() -> None:
-    """For the first time, or because somebody else has exchanged something since."""
-    global _exchanges
-    _exchanges = all_exchanges()
-    _exchanges.put()
-
-
-def _install_standing() -> None:
-    global _standing
-    _standing = standing_exchanges()
-    _standing.put()

@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from endoscope.capture import boundary
@@ -30,6 +29,7 @@ from endoscope.capture.calls import Calls
 from endoscope.capture.ear import autocast_settings, make_ear, without_tensor
 from endoscope.capture.functions import CONTROL, KNOWN, SHARING, UNINITIALISED, FunctionFacts, Role, describe
 from endoscope.capture.leaves import ATOMS, argument_tensors, frozen, map_arguments, named_leaves
+from endoscope.capture.observers import OwnMode
 from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_of, meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
@@ -39,13 +39,12 @@ from endoscope.schema.ops import Kind, Notice
 _PLAIN = (Tensor, Parameter)
 
 
-class Recorder(TorchFunctionMode):
+class Recorder(OwnMode):
     """Hears one thread between `__enter__` and `__exit__`; see the module's picture.
 
     `keeper` decides about keeping when not everything is kept, `gradients` gathers gradients.
     """
 
-    family: type  # of all recorders: they do not take each other for modes of the user
     target: torch.nn.Module | None = None
     stranger_kind = Kind.CONSTANT
     inside_target = False
@@ -55,9 +54,6 @@ class Recorder(TorchFunctionMode):
     editor: Any = None  # applies edits, if any were asked for
     before_writes: Any = None  # told what is about to be overwritten
     storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
-    passes: Any = None  # told when a backward pass begins and ends
-    understand: Any = None  # notes a call that was made, where tensors are not held; made by the ear
-    postpones = False  # writes down what it hears, to be understood later: see `recording/postponed.py`
 
     def __init__(self, *, full: bool = True, keeper: Any = None, gradients: Any = None) -> None:
         super().__init__()
@@ -95,15 +91,6 @@ class Recorder(TorchFunctionMode):
 
     def begin_hearing(self) -> None:
         self.__torch_function__ = MethodType(make_ear(self), self)  # type: ignore[method-assign]
-
-    def catch_up(self) -> None:
-        """Understand what was heard so far; most recorders do so at once."""
-
-    def backward_begins(self, args: Any, kwargs: Any) -> Any:
-        """`autograd.backward` was called in the traced code; what this returns is given to `backward_ended`."""
-
-    def backward_ended(self, before: Any) -> None:
-        pass
 
     def close(self) -> None:
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""
@@ -488,9 +475,6 @@ class Recorder(TorchFunctionMode):
         entry = Notice(kind, message, source_line(*user_position()))
         if entry not in self.notices:
             self.notices.append(entry)
-
-
-Recorder.family = Recorder
 
 
 def _unseen_by_dispatch_modes() -> Any:

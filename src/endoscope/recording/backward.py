@@ -1,7 +1,8 @@
-"""Tells captured steps when a backward pass begins and ends: `torch.autograd.backward` is patched while one is open.
+"""Tells captured steps when a backward pass begins and ends: one name of torch is patched while a step is captured.
 
-It is the one name through which `loss.backward()` goes, whoever calls it. Passes inside of a pass (checkpointing with
-`use_reentrant=True`) belong to the outer one.
+`loss.backward()` and `torch.autograd.backward(...)` both call `torch.autograd._engine_run_backward`, whoever calls them
+and however their name was imported. Passes inside of a pass (checkpointing with `use_reentrant=True`) belong to the
+outer one; `torch.autograd.grad` is no pass.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _task = torch._C._current_graph_task_id
 class Listener(Protocol):
     thread: int
 
-    def backward_begins(self, tensors: Any, args: Any, kwargs: Any) -> None: ...
+    def backward_begins(self, tensors: Any) -> None: ...
 
     def backward_ends(self) -> None: ...
 
@@ -31,26 +32,28 @@ def listen(listener: Listener) -> None:
     global _original
     with _lock:
         _listeners.append(listener)
-        if torch.autograd.backward is not _observed:
-            _original = torch.autograd.backward
-            torch.autograd.backward = _observed
+        if torch.autograd._engine_run_backward is not _observed:
+            _original = torch.autograd._engine_run_backward
+            torch.autograd._engine_run_backward = _observed
 
 
 def stop_listening(listener: Listener) -> None:
     with _lock:
         if listener in _listeners:
             _listeners.remove(listener)
-        if not _listeners and torch.autograd.backward is _observed:  # or somebody has patched it since
-            torch.autograd.backward = _original
+        if not _listeners and torch.autograd._engine_run_backward is _observed:  # or somebody has patched it since
+            torch.autograd._engine_run_backward = _original
 
 
-def _observed(*args: Any, **kwargs: Any) -> Any:
-    me = threading.get_ident()
-    told = [one for one in _listeners if one.thread == me] if _task() == -1 else []
+def _observed(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    told: list[Listener] = []
+    if kwargs.get("accumulate_grad") and _task() == -1:
+        me = threading.get_ident()
+        told = [one for one in _listeners if one.thread == me]
     for one in told:
-        one.backward_begins(args[0] if args else kwargs.get("tensors"), args[1:], kwargs)
+        one.backward_begins(tensors)
     try:
-        return _original(*args, **kwargs)
+        return _original(tensors, *args, **kwargs)
     finally:
         for one in told:
             one.backward_ends()

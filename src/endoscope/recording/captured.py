@@ -76,7 +76,7 @@ class Captured:
         self.thread = threading.get_ident()
         self.entries: list[Entry] = []
         self.refused: list[GapRecord] = []  # what cannot be held
-        self.gradients = Gradients(names.tensors, failed, learned.optimizers_write_into_gradients)
+        self.gradients = Gradients(names.tensors, failed, learned)
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
         self.first_batch = 0  # in the first call of the step
@@ -94,7 +94,8 @@ class Captured:
         self.losses: dict[int, str] = {}  # id of a tensor that is a loss -> its name
         self.loss_names: dict[Any, str] = {}  # where a loss comes from -> the name of its node
         if tracer is not None:
-            tracer.recorder.before_write = self.parameters.before_write
+            tracer.recorder.before_write = self._before_write
+            self.gradients.look_for_used_up()
 
     # ---- holding ---------------------------------------------------------------------------------
 
@@ -181,7 +182,7 @@ class Captured:
         """The tensors before a place, as a step of its own that has ended; this one goes on with the others."""
         first = copy.copy(self)
         first.entries, self.entries = self.entries[:place], self.entries[place:]
-        first.gradients = Gradients(self.names.tensors, self.failed, False)
+        first.gradients = Gradients(self.names.tensors, self.failed, self.learned)
         first.gradients.names, first.gradients.passes = {**self.gradients.names}, 0
         first._suspects, first._by_id = [], {}
         first.parameters = self.parameters
@@ -204,9 +205,10 @@ class Captured:
             self.parameters.copy(mine)
             self._copy_shared(moved)
 
-    def after_update(self) -> None:
-        if not self.gradients.after_update():
-            self.learned.optimizers_write_into_gradients = True
+    def _before_write(self, written: list[Tensor]) -> None:
+        """In a traced step, before an operation of the user's."""
+        self.parameters.before_write(written)
+        self.gradients.before_write(written)
 
     def _copy_shared(self, moved: list[Any]) -> None:
         """Results that are parameters, or lie in their memory."""

@@ -9,7 +9,9 @@ reduces have finished with it by then. What was in `.grad` before the first pass
 is copied there and subtracted. A parameter that no optimizer moves in this step has the gradient that the last pass left.
 
 Where losses are named (`step.gradients(name)`), hooks on the parameters keep the part of each loss apart, before
-clipping; `gradient` without a name is then what the optimizer uses.
+clipping; `gradient` without a name is then what the optimizer uses. All that is computed in such a block counts, also by
+`torch.autograd.grad`. A traced step looks for parameters whose gradient is used up inside of the backward pass; from
+then on these have such a hook in each captured step.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Entry
+    from endoscope.recording.structures import Learned
 
 DEFAULT = "loss"
 USED = "gradient"  # of a parameter: what the optimizer uses, where the parts of several losses are kept apart
@@ -47,11 +50,12 @@ class Gradients:
     """What arrived in this step, for captured tensors and for the parameters of the watched models."""
 
     def __init__(
-        self, parameters: Sequence[Tensor], failed: Callable[[str, BaseException], None], copies: bool
+        self, parameters: Sequence[Tensor], failed: Callable[[str, BaseException], None], learned: Learned
     ) -> None:
         self._parameters = parameters
         self._failed = failed
-        self._copies = copies  # optimizers were seen to write into `.grad` while they step
+        self._learned = learned
+        self._copies = learned.gradients_are_overwritten
         self.block: str | None = None  # the name that `step.gradients(name)` around us says
         self.name: str | None = None  # of the pass that runs
         self.names: dict[str, None] = {}  # of all passes, in order
@@ -61,7 +65,9 @@ class Gradients:
         self._after: list[Tensor | None] = []  # `.grad` after the last pass
         self._after_versions: list[int] = []
         self.apart = False  # parts of losses are kept apart
-        self._parts: dict[tuple[int, str], Tensor] = {}
+        self._hooked: set[int] = set()  # positions of the parameters that have a hook
+        self._parts: dict[tuple[int, str], Tensor] = {}  # what came through these hooks, by loss
+        self._accumulated: dict[int, tuple[Tensor, int]] = {}  # `.grad` as the running pass has made it
         self._used: list[Found] = []
         self._uses: dict[int, int] = {}  # position -> updates that have used its gradient
         self.lost: set[int] = set()  # positions whose gradient was overwritten before it could be measured
@@ -80,7 +86,7 @@ class Gradients:
             return
 
     def _came(self, entry: Entry, gradient: Tensor) -> None:
-        name = self.name
+        name = self.name or self.block
         if name is None:  # `torch.autograd.grad`: a result for the user, and the gradient of no loss
             return
         try:
@@ -104,6 +110,14 @@ class Gradients:
         self._before, self._parts, self._used, self._uses = {}, {}, [], {}
         self._after, self._after_versions, self._checked = [], [], 0
 
+    def begin_block(self, name: str) -> str | None:
+        """What comes from now on belongs to the loss `name`; returns what it belonged to before."""
+        before, self.block = self.block, name
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            self._keep_apart()
+        self.names[name] = None
+        return before
+
     def begin_pass(self, name: str) -> None:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if self._start is None:
@@ -113,19 +127,23 @@ class Gradients:
                 self._forget_what_was_cleared()
                 self._look_at_start(self._fresh)
             self._fresh = set()
-            if name != DEFAULT and not self.apart:
+            if name != DEFAULT:
                 self._keep_apart()
-            elif self.apart and not self.passes:
-                self._hook_parameters()
+            self._hook_parameters(self._learned.used_up)
         self.passes += 1
         self.names[name] = None
         self.name = name
 
     def end_pass(self) -> None:
-        self.name = None
+        name, self.name = self.name or DEFAULT, None
         with torch._C.DisableTorchFunction():
             self._after = list(map(_GRAD, self._parameters))
             self._after_versions = [-1 if g is None else version_of(g) for g in self._after]
+            for position, (gradient, version) in self._accumulated.items():
+                if self._after[position] is None and version_of(gradient) == version:
+                    self._learned.used_up.add(position)
+                    self._parts[position, name] = gradient
+            self._accumulated = {}
 
     def _look_at_start(self, positions: Iterable[int]) -> None:
         assert self._start is not None
@@ -146,21 +164,42 @@ class Gradients:
                 del self._before[position]
 
     def _keep_apart(self) -> None:
-        """The first pass with a name: what came before it is the part of the losses without one."""
+        """The first name: what came before it is the part of the losses without one."""
+        if self.apart:
+            return
         self.apart = True
         for position, parameter in enumerate(self._parameters if self.passes else ()):
             grad = parameter.grad
             if grad is not None and self._arrived(position, grad):
-                self._parts[position, DEFAULT] = self._share(position, grad).clone()
-        self._hook_parameters()
+                self._parts.setdefault((position, DEFAULT), self._share(position, grad).clone())
+        self._hook_parameters(range(len(self._parameters)))
 
-    def _hook_parameters(self) -> None:
+    def look_for_used_up(self) -> None:
         for position, parameter in enumerate(self._parameters):
             if parameter.requires_grad:
+                hook = partial(self._was_accumulated, position)
+                self._handles.append(parameter.register_post_accumulate_grad_hook(hook))
+
+    def _was_accumulated(self, position: int, parameter: Tensor) -> None:
+        if self.name is None:
+            return
+        with torch._C.DisableTorchFunction():
+            gradient = parameter.grad
+            if gradient is None:  # a hook of the user's has used it up already
+                self._learned.used_up.add(position)
+                self.lost.add(position)
+            else:
+                self._accumulated[position] = gradient, version_of(gradient)
+
+    def _hook_parameters(self, positions: Iterable[int]) -> None:
+        for position in positions:
+            parameter = self._parameters[position]
+            if parameter.requires_grad and position not in self._hooked:
+                self._hooked.add(position)
                 self._handles.append(parameter.register_hook(partial(self._part_came, position)))
 
     def _part_came(self, position: int, gradient: Tensor) -> None:
-        name = self.name
+        name = self.name or self.block
         if name is None:
             return
         try:
@@ -199,41 +238,43 @@ class Gradients:
         version = version_of(gradient) if is_theirs and not self._copies else -1
         self._used.append(Found(position, USED, number, gradient, version))
 
-    def after_update(self) -> bool:
-        """Whether the optimizer has left `.grad` as it was; what it wrote into is lost."""
-        new, self._used = self._used[self._checked :], self._used[: self._checked]
-        for one in new:
-            if one.version < 0 or version_of(one.tensor) == one.version:
-                self._used.append(one)
-            else:
-                self.lost.add(one.position)
+    def after_update(self) -> None:
+        new, self._checked = self._used[self._checked :], len(self._used)
         self._fresh.update([one.position for one in new])
-        complete = len(self._used) == self._checked + len(new)
-        self._checked = len(self._used)
-        return complete
+        if any(self._is_overwritten(one) for one in new):
+            self._learned.gradients_are_overwritten = True
+
+    def before_write(self, written: Sequence[Tensor]) -> None:
+        """In a traced step: somebody is about to write into these tensors, as `zero_grad(set_to_none=False)` does."""
+        ids = set(map(id, written))
+        for number, one in enumerate(self._used):
+            if one.version >= 0 and id(one.tensor) in ids and not self._is_overwritten(one):
+                self._used[number] = one._replace(tensor=one.tensor.detach().clone(), version=-1)
+                self._learned.gradients_are_overwritten = True
+
+    def _is_overwritten(self, one: Found) -> bool:
+        return one.version >= 0 and version_of(one.tensor) != one.version
 
     # ---- results ---------------------------------------------------------------------------------
 
     def of_parameters(self, skipped: bool) -> Iterator[Found]:
         """All gradients of parameters that are still what they were."""
         for (position, name), part in self._parts.items():
-            yield Found(position, GRADIENT + name, 1, part, -1)
-        used = [] if skipped else [*self._used, *self._left_by_the_last_pass()]
+            if self.apart or position in self._learned.used_up:
+                yield Found(position, GRADIENT + name, 1, part, -1)
         of = USED if self.apart else GRADIENT + DEFAULT
-        if not self.apart and self.names and DEFAULT not in self.names:
-            of = GRADIENT + next(iter(self.names))
-        for one in used:
-            yield one._replace(of=of)
+        for one in () if skipped else (*self._used, *self._left_by_the_last_pass()):
+            if self._is_overwritten(one):
+                self.lost.add(one.position)
+                self._learned.gradients_are_overwritten = True
+            elif self.apart or one.position not in self._learned.used_up:
+                yield one._replace(of=of)
 
     def _left_by_the_last_pass(self) -> Iterator[Found]:
         for position, (grad, version) in enumerate(zip(self._after, self._after_versions, strict=True)):
             if grad is None or position in self._uses or position in self.lost or self.apart:
                 continue
-            if not self._arrived_by(position, grad, version):
-                continue
-            if version_of(grad) != version:
-                self.lost.add(position)
-            else:
+            if self._arrived_by(position, grad, version):
                 share = self._share(position, grad)
                 yield Found(position, USED, 1, share, version if share is grad else -1)
 

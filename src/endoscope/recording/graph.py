@@ -76,12 +76,12 @@ def _describe(
         "node": item.node, "role": item.role, "pass": item.pass_, "kind": item.kind,
         "module": item.module, "source": item.source,
     }  # fmt: skip
-    if item.slot >= 0:
+    described["shape"] = None if shape is None else list(shape)
+    is_owned = item.kind in ("parameter", "buffer")
+    if item.slot >= 0 and (item.slot in reads or not is_owned):  # what nothing has read has no place
         node = recorder.nodes[recorder.slot_node[item.slot]]
         described["type"] = node[0].type
-        call = reads.get(item.slot, -1) if item.kind in ("parameter", "buffer") else node[12]
-        described["modules"] = list(recorder.calls.path(call))
-        described["shape"] = None if shape is None else list(shape)
+        described["modules"] = list(recorder.calls.path(reads[item.slot] if is_owned else node[12]))
     return described
 
 

@@ -98,7 +98,7 @@ class Losses:
         for key in data_of(ops, keys, self._is_named):
             self._hold("data", "input", key, read(key))
 
-    def backward_begins(self, tensors: Any, args: Any, kwargs: Any) -> None:
+    def backward_begins(self, tensors: Any) -> None:
         captured = self._captured
         self.mode.stop()
         try:

@@ -7,42 +7,55 @@ A number that lives on a device is not waited for in the training thread.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
 from endoscope.errors import BadArgument
+
+_EMPTY = "a metric is a number, or one number for each sample; this one is empty."
 
 
 def held_number(value: Any) -> Any:
     """The value as it is now: a float, a numpy array with one element per sample, or a tensor that nobody writes into."""
     if value.__class__ is float:
         return value
-    if isinstance(value, torch.Tensor):
+    if _is_tensor(value):
+        import torch
+
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if value.numel() == 0:
-                raise BadArgument("a metric is a number, or one number for each sample; this one is empty.")
+                raise BadArgument(_EMPTY)
             if value.is_complex():
                 raise BadArgument("a metric is a real number; this one is complex. Report its magnitude: value.abs().")
             return value.detach().clone()
-    return plain_number(value)
+    number = plain_number(value)
+    if isinstance(number, np.ndarray):
+        if number.size == 0:
+            raise BadArgument(_EMPTY)
+        return number if number.size > 1 else float(number.item())
+    return number
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")  # policies are asked without torch, too
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def plain_number(value: Any) -> Any:
     """A float; of several numbers a numpy array, one element per sample."""
-    if isinstance(value, torch.Tensor):
+    if _is_tensor(value):
+        import torch
+
         with torch._C.DisableTorchFunction(), torch.no_grad():
             value = value.detach()
             if value.numel() == 1:
                 return float(value.item())
             value = value.to(torch.float64).cpu().numpy()
-    if hasattr(value, "shape") or isinstance(value, (list, tuple)):
-        value = np.array(value, dtype=np.float64)  # a copy
-        if value.size == 0:
-            raise BadArgument("a metric is a number, or one number for each sample; this one is empty.")
-        return value if value.size > 1 else float(value.item())
+    if getattr(value, "shape", ()) or isinstance(value, (list, tuple)):
+        return np.array(value, dtype=np.float64)  # a copy
     return float(value)
 
 

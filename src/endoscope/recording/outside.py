@@ -4,7 +4,8 @@
     an operand that meets something the model made, and does not come from the model ─► back to its source ─► a target
 
 The way back ends at a tensor that was there before, or at an operation that selects: in `loss(model(X[i]), Y[i])` the
-target is `Y[i]`, the labels of the batch, and not all labels with an index. What a frozen teacher returns is a target.
+target is `Y[i]`, the labels of the batch, and not all labels with an index. What a frozen teacher returns is a target;
+so is a tensor that the step made out of nothing, such as the `torch.ones(n)` of a GAN.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from endoscope.capture.leaves import argument_tensors
+from endoscope.capture.observers import OwnMode
+from endoscope.capture.patches import close_composites, open_composites
 from endoscope.recording.stack import put_on, take_off
 
 MOST_OPS = 200  # that are looked at between two outermost calls of a hooked step
@@ -45,9 +47,14 @@ def targets_of(ops: list[Op], derived: set[Any], is_named: Callable[[Any], bool]
         if any(read in derived for read in op.reads):
             for read in op.reads:
                 if read not in derived:
-                    found |= dict.fromkeys(_sources(read, made, derived, is_named))
+                    found |= dict.fromkeys(_targets(read, made, derived, is_named))
             derived.update(op.results)
     return list(found)
+
+
+def _targets(read: Any, made: dict[Any, Op], derived: set[Any], is_named: Callable[[Any], bool]) -> list[Any]:
+    sources = list(_sources(read, made, derived, is_named))
+    return sources or ([] if is_named(read) or read in derived else [read])
 
 
 def data_of(ops: list[Op], entered: Iterable[Any], is_named: Callable[[Any], bool]) -> list[Any]:
@@ -75,7 +82,7 @@ def _sources(key: Any, made: dict[Any, Op], derived: set[Any], is_named: Callabl
             waiting += reversed(op.reads)
 
 
-class OutsideMode(TorchFunctionMode):
+class OutsideMode(OwnMode):
     """Sees what a hooked step computes outside of the watched models, where hooks see nothing."""
 
     def __init__(self) -> None:
@@ -94,12 +101,15 @@ class OutsideMode(TorchFunctionMode):
     def start(self) -> None:
         if not self.is_on and not self.is_full:
             self.is_on = True
+            open_composites()
             put_on(self)
 
     def stop(self) -> None:
         """From inside of `loss.backward()`, which torch calls through us, it cannot be taken off: torch puts it back.
         Then it hands everything on until it is stopped once more."""
-        self.is_on = False
+        if self.is_on:
+            self.is_on = False
+            close_composites()
         take_off(self)
 
     def reaches(self, ids: set[int], tensors: list[Tensor]) -> bool:

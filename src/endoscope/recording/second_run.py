@@ -44,6 +44,8 @@ class SecondRun:
         self._captured = captured
         self._structure = structure
         self._values = self._values_of_this_step()
+        data = ("input", "target")
+        self._data = {item.slot for item in structure.items if item.kind in data and item.slot in self._values}
         self._tensors: dict[int, Tensor] = {}  # slot of the step -> what stands for it now
         self._slots: dict[int, int] = {}  # slot of the step -> slot of the trace
         self.first: dict[int, int] = {}  # node of the trace -> node of the step
@@ -138,7 +140,7 @@ class SecondRun:
             self.lost.add(number)
             return
         for slot, tensor in zip(range(raw.slot, raw.slot + raw.outputs + raw.written), found, strict=False):
-            self._know(slot, tensor)
+            self._know(slot, self._data_of_this_step(slot) if slot in self._data else tensor)
         self.first.update((node, number) for node in range(before, len(heard.nodes)) if node not in heard.sources)
 
     def _held(self, raw: Node) -> list[Tensor]:
@@ -150,6 +152,13 @@ class SecondRun:
         for tensor in found:
             self.trace.recorder.read(tensor)  # type: ignore[arg-type]
         return found  # type: ignore[return-value]
+
+    def _data_of_this_step(self, slot: int) -> Tensor:
+        """Data that the step has made: in another step the same operations may have made it with other numbers."""
+        with torch._C.DisableTorchFunction():
+            tensor = self._values[slot].detach().clone()
+        self.trace.recorder.read(tensor)
+        return tensor
 
     def _results(self, raw: Node) -> list[Tensor]:
         reads = list(raw.reads)

@@ -83,7 +83,7 @@ class Step:
             yield
             return
         gradients = self.captured.gradients
-        before, gradients.block = gradients.block, str(loss)
+        before = gradients.begin_block(str(loss))
         try:
             yield
         finally:

@@ -44,10 +44,15 @@ from endoscope.recording.structures import Learned
 from endoscope.recording.tracer import Tracer, is_evaluation
 from endoscope.recording.watch import KEEP_OUT, LET_IN, Watch
 from endoscope.recording.worker import Worker
+from endoscope.schema.recording import GapRecord
 
 IN_EVALUATION_MODE = (
     "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "
     "Put `with run.step():` around each training step."
+)
+UNSEEN_PASS = (
+    "gradients arrived, and no backward pass was seen beginning, so those of activations are missing. Call "
+    "`loss.backward()`, or `torch.autograd.backward(...)`."
 )
 NO_FORWARD = (
     "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
@@ -238,6 +243,8 @@ class Steps:
         try:
             if captured is not None:
                 self._stop_capturing(step, captured)
+                if self._passes.were_seen and not captured.gradients.passes:
+                    captured.refused.append(GapRecord("", "gradient", UNSEEN_PASS))
             decision = self._schedule.finish(
                 type=step.type,
                 keep=step.keep,
@@ -523,7 +530,7 @@ class Steps:
                 return
             self._passed_over = False
             if step.captured is not None:
-                step.captured.after_update()
+                step.captured.gradients.after_update()
             self._note_update(step, optimizer)
             if _task() != -1:  # one of many optimizers, each of which moves a parameter as its gradient arrives
                 step.moved = True

@@ -24,6 +24,7 @@ from endoscope.recording.selection import Selection
 from endoscope.recording.tracer import StepRecorder
 
 MOST_STRUCTURES = 256
+_UNTIL_A_MODEL_RUNS = 8  # captured steps without a whole forward pass teach little
 _EVERY = 64  # captured steps: so often structures are learned anew
 _UNKNOWN_SHARE = 8  # one in so many unknown steps is too many
 
@@ -47,7 +48,8 @@ class Learned:
         self.overwritten: set[tuple[str, str]] = set()  # node and role of results that somebody writes into
         self.written_parameters: set[int] = set()  # positions of parameters that somebody moves who is no optimizer
         self.outside: set[tuple[str, int]] = set()  # after which outermost calls there is something to see
-        self.optimizers_write_into_gradients = False
+        self.gradients_are_overwritten = False  # by an optimizer, or before the step ends: they are copied
+        self.used_up: set[int] = set()  # positions of parameters whose gradient is gone when its pass ends
         self.rooms: dict[int, Tensor] = {}  # memory for copies of parameters
         self.sources: dict[tuple[str, str, str], str] = {}  # node, role, kind -> file:line
         self.always = ""  # why every step is traced; "" if not
@@ -56,6 +58,7 @@ class Learned:
         self._version = 0  # of the names
         self._captured = 0
         self._is_due = False
+        self._has_seen_a_model = False  # a whole forward pass was traced
         self._recorded: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
         self._traced_types: set[str] = set()
@@ -67,6 +70,7 @@ class Learned:
             self._structures.clear()
             self.rooms.clear()
             self.written_parameters.clear()
+            self.used_up.clear()
             self._captured, self._is_due = 0, False
 
     def next_is_traced(self, type_: str) -> bool:
@@ -74,6 +78,7 @@ class Learned:
         self._captured += 1
         number, due, self._is_due = self._captured, self._is_due, False
         grid = number & (number - 1) == 0 if number <= _EVERY else number % _EVERY == 0
+        grid |= not self._has_seen_a_model and number <= _UNTIL_A_MODEL_RUNS
         return due or grid or self.functions or bool(self.always) or type_ in self._traced_types
 
     def structure_of(self, captured: Captured, selection: Selection) -> Structure:
@@ -88,6 +93,7 @@ class Learned:
     def learn(self, captured: Captured, selection: Selection) -> Structure:
         """From a traced step."""
         structure = _structure_of(captured, selection)
+        self._has_seen_a_model |= any(entry.kind == "output" for entry in captured.entries)
         key = signature(captured)
         known = self._structures.pop(key, None)
         if known is not None and _hash(known) != _hash(structure) and not self.always:

@@ -40,7 +40,7 @@ PLACES = """
     endoscope.recording.finishing:Finisher.metrics
     endoscope.recording.finishing:measure_step
     endoscope.recording.hearing:Holder.hold
-    endoscope.recording.hearing:Holder.module_ended
+    endoscope.recording.hooks:Hooks._hold_result
     endoscope.recording.listening:Listener.open
     endoscope.recording.losses:LossGradients.begin_pass
     endoscope.recording.hearing:StepRecorder.known_was_called
@@ -202,7 +202,7 @@ def test_strict_lets_failures_through(tmp_path: Any, monkeypatch: Any) -> None:
 
 
 def test_strict_lets_failures_of_the_ear_through(tmp_path: Any, monkeypatch: Any) -> None:
-    owner, name = owner_of("endoscope.recording.hearing:Holder.module_ended")
+    owner, name = owner_of("endoscope.recording.hooks:Hooks._hold_result")
     monkeypatch.setattr(owner, name, broken(None, 0))
     with endoscope.Run(tmp_path, trial="trial", when=1, strict=True) as run, pytest.raises(ArithmeticError):
         train(run.watch, run.step)

@@ -142,8 +142,8 @@ def test_a_loss_that_is_called_twice(tmp_path: Any) -> None:
     assert close(recorded(run).tensor("0.weight", 0, of="gradient:same"), total)
 
 
-def test_clipping_does_not_change_what_was_recorded(tmp_path: Any) -> None:
-    """The gradient is what `backward` computed; what clipping makes of it shows in the update."""
+def test_the_gradient_of_a_parameter_is_the_clipped_one(tmp_path: Any) -> None:
+    """The gradient is what the optimizer uses; the norm before clipping stands beside it."""
     model = mlp()
     optimizer = sgd(model, lr=1.0)
     ((x, y),) = batches(1)
@@ -151,12 +151,14 @@ def test_clipping_does_not_change_what_was_recorded(tmp_path: Any) -> None:
     with strict_run(tmp_path) as run:
         run.watch(model, optimizer)
         cross_entropy(model(x), y).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
         clipped = model[0].weight.grad.clone()
         before = model[0].weight.detach().clone()
         optimizer.step()
     recording = recorded(run)
-    assert same(recording.tensor("0.weight", 0, of="gradient"), expected)
+    assert same(recording.tensor("0.weight", 0, of="gradient"), clipped)
+    assert not same(recording.tensor("0.weight", 0, of="gradient"), expected)
+    assert recording.steps[0].extra["clipping"] == {"norm": float(norm), "limit": 1e-3}
     assert close(recording.tensor("0.weight", 0, of="update"), -clipped, 1e-7)
     assert same(recording.tensor("0.weight", 0, of="update"), model[0].weight - before)
 

@@ -222,7 +222,7 @@ def test_metrics_of_every_step_recorded_or_not(tmp_path: Any) -> None:
     assert recording.metrics["loss"].steps.tolist() == list(range(7))
     assert np.allclose(recording.metrics["loss"].values, losses)
     assert np.allclose(recording.metrics["half"].values, np.array(losses) / 2)
-    assert sorted(recording.metrics) == ["half", "loss"]
+    assert sorted(recording.metrics) == ["half", "loss", "lr"]
 
 
 def test_run_metric_before_the_first_step_and_inside_a_block(tmp_path: Any) -> None:

@@ -1,0 +1,82 @@
+"""A short list of names of torch and Python that stand for functions of ours while somebody needs them.
+
+    put()  ─► the original is remembered, `make(original)` is called instead     counted: the first puts, the last
+    take_off() ─► the name is what it was, unless somebody else has patched it     takes off
+
+Plain `setattr`, and nothing else: whoever holds the original function under a name of their own calls the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+_MISSING = object()
+
+
+class Patch(NamedTuple):
+    """What stands for `owner.name`; `make` is given the original."""
+
+    owner: Any
+    name: str
+    make: Callable[[Any], Any]
+
+
+class _Place:
+    """One patched name."""
+
+    __slots__ = ("found", "inherited", "left", "patch", "replacement")
+
+    def __init__(self, patch: Patch) -> None:
+        self.patch = patch
+        self.found: Any = _MISSING  # what stood there when it was patched last
+        self.inherited = False  # nothing did: the owner has it from a base class
+        self.replacement: Any = None
+        self.left: Any = _MISSING  # what somebody else has put over ours, which is below it
+
+    def put(self) -> None:
+        owner, name, make = self.patch
+        found = vars(owner).get(name, _MISSING)
+        if found is self.left is not _MISSING:
+            return
+        if found is not self.found or self.replacement is None:  # the same as the last time, in most cases
+            self.found, self.inherited = found, found is _MISSING
+            self.replacement = make(getattr(owner, name))
+        setattr(owner, name, self.replacement)
+        self.left = _MISSING
+
+    def take_off(self) -> None:
+        owner, name, _ = self.patch
+        now = vars(owner).get(name, _MISSING)
+        if now is not self.replacement:
+            self.left = now
+        elif self.inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, self.found)
+
+
+class PatchList:
+    """Patches that are put and taken off together. Not for several threads at once: the caller holds a lock."""
+
+    def __init__(self, list_patches: Callable[[], Sequence[Patch]]) -> None:
+        self._list_patches = list_patches  # asked when they are needed first
+        self._places: list[_Place] = []
+        self._users = 0
+
+    @property
+    def are_on(self) -> bool:
+        return self._users > 0
+
+    def put(self) -> None:
+        self._users += 1
+        if self._users == 1:
+            self._places = self._places or [_Place(patch) for patch in self._list_patches()]
+            for place in self._places:
+                place.put()
+
+    def take_off(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            for place in reversed(self._places):
+                place.take_off()
