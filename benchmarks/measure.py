@@ -18,12 +18,11 @@ after each other, so a round runs every side once and a ratio is formed inside e
 from __future__ import annotations
 
 import gc
-import itertools
 import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Side = Callable[[], object]
@@ -39,11 +38,6 @@ class Effort:
     max_rounds: int = 25
     sample_secs: float = 0.02  # a side that is faster than this is called several times per sample
 
-    def part(self, parts: int) -> Effort:
-        """So much of it that all parts together take as long."""
-        rounds = [-(-rounds // parts) for rounds in (self.min_rounds, self.max_rounds)]
-        return Effort(self.budget_secs / parts, rounds[0], rounds[1], self.sample_secs)
-
 
 FULL = Effort()
 QUICK = Effort(budget_secs=4.0, min_rounds=5, max_rounds=9)
@@ -54,7 +48,6 @@ class Comparison:
     """The seconds of every side in every round: ``secs[side][round]``."""
 
     secs: Mapping[str, tuple[float, ...]]
-    parts: tuple[int, ...] = ()  # where each of several comparisons that were joined begins, and the end
 
     def median_secs(self, side: str) -> float:
         return statistics.median(self.secs[side])
@@ -75,24 +68,11 @@ class Comparison:
         return min(self.ratio(side, to), self.best_ratio(side, to)) > 1 + NOISE
 
     def error(self, side: str, to: str) -> float:
-        """How far the median ratio may be off: its standard error, from the median distance of a round; or from those
-        of whole parts, if they differ more than their rounds explain."""
-        ratios, found = self.ratios(side, to), [0.0]
-        medians = [statistics.median(ratios[start:end]) for start, end in itertools.pairwise(self.parts)]
-        for values in (ratios, medians)[: 1 + (len(medians) > 1)]:
-            centre = statistics.median(values)
-            distance = statistics.median(abs(value - centre) for value in values)
-            # For a normal spread: 1.4826 turns that distance into a deviation, 1.2533 is the price of the median.
-            found.append(1.4826 * 1.2533 * distance / math.sqrt(len(values)))
-        return max(found)
-
-
-def joined(comparisons: Sequence[Comparison]) -> Comparison:
-    """The rounds of several comparisons of the same sides."""
-    sides = comparisons[0].secs
-    together = {side: tuple(secs for one in comparisons for secs in one.secs[side]) for side in sides}
-    lengths = [len(next(iter(one.secs.values()))) for one in comparisons]
-    return Comparison(together, (0, *itertools.accumulate(lengths)))
+        """How far the median ratio may be off: its standard error, from the median distance of a round."""
+        ratios, median = self.ratios(side, to), self.ratio(side, to)
+        distance = statistics.median(abs(ratio - median) for ratio in ratios)
+        # For a normal spread: 1.4826 turns that distance into a deviation, 1.2533 is the price of the median.
+        return 1.4826 * 1.2533 * distance / math.sqrt(len(ratios))
 
 
 def one_thread() -> None:

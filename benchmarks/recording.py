@@ -1,6 +1,6 @@
-"""What recording costs: a recorded training step ÷ the plain one, ours and Comgra side by side; memory, disk, start-up.
+"""What recording costs: a training step of every net of the zoo ÷ the plain one; peak memory, start-up, disk.
 
-python benchmarks/recording.py [--quick] [--no-peer] [--models NAMES] [--only PARTS] [--folder FOLDER]
+python benchmarks/recording.py [--quick] [--models NAMES] [--only PARTS] [--sketch] [--raw] [--no-peer]
 
 README.md in this folder says how to read the tables.
 """
@@ -8,13 +8,14 @@ README.md in this folder says how to read the tables.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,81 +23,62 @@ import measure
 
 measure.one_thread()
 
-import peer  # noqa: E402  (one_thread sets a variable that torch reads when it is imported)
+import in_a_row  # noqa: E402  (one_thread sets a variable that torch reads when it is imported)
+import peer  # noqa: E402
 import recording_facts  # noqa: E402
-import step_clock  # noqa: E402
 import torch  # noqa: E402
+from in_a_row import Blocks  # noqa: E402
 from recording_probe import PROBES  # noqa: E402
+from step_clock import Trained  # noqa: E402
 from table import print_table  # noqa: E402
-from training import TrainingCase, select  # noqa: E402
-from ways_to_record import NOT_RECORDED, RECORDED, Budgeted, NotRecorded, Recorded, Way, opened  # noqa: E402
+from ways_to_record import RAW, WAYS, opened  # noqa: E402
+from zoo import Net, select  # noqa: E402
 
-AT_MOST = {
-    "all statistics": {"MLP": 1.5, "transformer": 1.1},
-    "+ raw values of 5 samples": {"MLP": 1.8, "transformer": 1.3},
-    "not recorded": {"MLP": 1.01, "transformer": 1.01},
-    "decided against": {"MLP": 1.05, "transformer": 1.05},
-    "decided against early": {"MLP": 1.05, "transformer": 1.05},
-    "budget=0.05": {"MLP": 1.06, "transformer": 1.06},
-}
-BYTES_PER_NUMBER_AT_MOST = 4.3
-COPIES = {"MLP": 12, "transformer": 4}  # of each network, where the ratio is close to one
-LEARNED_FROM = {"MLP": 80, "transformer": 4}  # steps: the first ones of a run are not like the others
-BUDGET = 0.05
-BUDGET_STEPS = 300
-MINUTES = ("transformer",)  # where so many steps take minutes: once, and not in a quick run
-PARTS = ("steps", "budget", "facts")
-HEAD = ["model", "plain ms", "training step ÷ plain", "CPU", "best", "wall", "best", "target", "kB/step"]
-HEAD += ["Comgra CPU", "wall", "kB/step"]
+JUDGED_FROM_SECS = 0.005  # a step that is shorter is printed and not judged
+NOT_RECORDED_AT_MOST = 1.01
+AGAINST_AT_MOST, AGAINST_IN_PLACE_AT_MOST = 1.04, 1.06
+DEARER_THAN_BEFORE = 0.02  # what all statistics may cost more than with the recorder of before
+SKETCH = ("sketch, against", "sketch, statistics")
+PARTS = ("steps", "facts")
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A median over the rounds, how far it may be off, and the best round ÷ the best plain round."""
+class Row:
+    """One net."""
 
-    median: float
-    error: float
-    best: float
+    net: Net
+    blocks: Blocks
+    bytes_per_step: float
+    complaints: dict[str, str]
 
-    @classmethod
-    def of(cls, comparison: measure.Comparison, side: str) -> Ratio:
-        best = comparison.best_ratio(side, "plain")
-        return cls(comparison.ratio(side, "plain"), comparison.error(side, "plain"), best)
+    @property
+    def judged(self) -> bool:
+        return self.blocks.step_secs("plain") >= JUDGED_FROM_SECS
 
-
-@dataclass(frozen=True)
-class Line:
-    """One way of recording on one model; `complaint` says if it did not record what it should have."""
-
-    what: str
-    cpu: Ratio
-    wall: Ratio
-    limit: float | None = None
-    bytes_per_step: float = 0.0
-    complaint: str = ""
-
-    def verdict(self) -> str:
-        """Missed if a median is above the limit by more than its own error."""
-        if self.complaint:
-            return f"MISSED: {self.complaint}"
-        if self.limit is None:
+    def verdict(self, side: str) -> str:
+        """`ok`, `unsure` (above the target by less than the error), `MISSED`, or nothing where there is no target."""
+        limit = target(self.net, side)
+        if limit is None or not self.judged:
             return ""
-        ratios = {"CPU": self.cpu, "wall": self.wall}
-        missed = [clock for clock, ratio in ratios.items() if ratio.median - ratio.error > self.limit]
-        above = [clock for clock, ratio in ratios.items() if ratio.median > self.limit and clock not in missed]
-        words = [f"MISSED ({', '.join(missed)})"] * bool(missed) + [f"unsure ({', '.join(above)})"] * bool(above)
-        return f"≤ {self.limit:g}  {'  '.join(words)}".strip()
+        ratio, error = self.blocks.ratio(side), self.blocks.error(side)
+        return "MISSED" if ratio - error > limit else "unsure" if ratio > limit else "ok"
+
+    def cell(self, side: str) -> str:
+        verdict = self.verdict(side)
+        wanted = f" ≤ {target(self.net, side):.4g} {verdict}" if verdict else ""
+        return f"{self.blocks.ratio(side):.3f} ± {self.blocks.error(side):.3f}{wanted}"
 
 
-@dataclass(frozen=True)
-class Block:
-    """All lines of one model."""
-
-    name: str
-    plain_ms: float
-    lines: list[Line]
-    bytes_per_number: float | None = None
-    added_micros: float | None = None  # to a step that is not recorded
+def target(net: Net, side: str) -> float | None:
+    """What a side may cost, as a ratio to plain."""
+    if side == "not recorded":
+        return NOT_RECORDED_AT_MOST
+    if side == "decided against":
+        return AGAINST_IN_PLACE_AT_MOST if net.in_place else AGAINST_AT_MOST
+    if side == "all statistics":
+        limits = [net.at_most] + ([] if net.before is None else [net.before + DEARER_THAN_BEFORE])
+        return min((limit for limit in limits if limit is not None), default=None)
+    return None
 
 
 def main() -> None:
@@ -105,191 +87,107 @@ def main() -> None:
         name, *arguments = options.probe
         print(json.dumps(PROBES[name](*arguments)))
         return
-    parts = options.only.split(",") if options.only else list(PARTS)
+    parts = options.only.split(",") if options.only else PARTS
     with tempfile.TemporaryDirectory(prefix="recording-", dir=options.folder) as name:
-        folder = Path(name)
-        blocks = [_measured(case, folder / case.name, parts, options.quick) for case in select(options.models)]
-        facts = recording_facts.measured(folder, options.quick, _say) if "facts" in parts else []
-    theirs = _peer(options)
-    blocks = [block for block in blocks if block.lines]
-    if blocks:
-        _print_blocks(blocks, theirs)
-    facts = [fact for block in blocks for fact in _block_facts(block)] + facts
-    _print_facts(facts)
-    verdicts = [line.verdict() for block in blocks for line in block.lines] + [fact.verdict() for fact in facts]
-    _print_verdict(verdicts)
+        rows = _rows(options, Path(name)) if "steps" in parts else []
+        facts = recording_facts.measured(Path(name), options.quick, _say) if "facts" in parts else []
+    if rows:
+        _print_rows(rows)
+    if facts:
+        print_table([["what", "measured", "target"], *[[fact.what, fact.text(), fact.verdict()] for fact in facts]])
+    _print_verdict(rows, facts)
+    if not options.no_peer:
+        _print_peer(options)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Recorded training step ÷ plain training step.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and steps")
+    parser.add_argument("--quick", action="store_true", help="one copy of every net: errors are larger")
+    parser.add_argument("--models", help="comma-separated words; only nets whose name contains one of them")
+    parser.add_argument("--only", help=f"comma-separated parts: {', '.join(PARTS)}")
+    parser.add_argument("--sketch", action="store_true", help="also a recorder of sixty lines, for comparison")
+    parser.add_argument("--raw", action="store_true", help="also every step with raw values")
     parser.add_argument("--no-peer", action="store_true", help="do not install and measure Comgra")
     parser.add_argument("--peer-python", help="use this interpreter, which has the peer already")
-    parser.add_argument("--models", help="comma-separated words; only models whose name contains one of them")
-    parser.add_argument("--only", help=f"comma-separated parts: {', '.join(PARTS)}")
-    parser.add_argument("--folder", help="where the recordings go while they are needed: up to 3 GB")
+    parser.add_argument("--folder", help="where the recordings go while they are needed: up to a gigabyte")
     parser.add_argument("--probe", nargs="+", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _measured(case: TrainingCase, folder: Path, parts: list[str], quick: bool) -> Block:
-    plain, lines, per_number, added = case.make(), [], None, None
-    folder.mkdir()
-    if "steps" in parts:
-        cheap = measure.Effort(8.0, 5, 15) if quick else measure.Effort(60.0, 16, 96)
-        dear = measure.Effort(8.0, 3, 9) if quick else measure.Effort(70.0, 9, 25)
-        _say(f"{case.name}: steps that are not recorded ...")
-        copies = 1 if quick else COPIES[case.name]
-        first, _ = _compared(NOT_RECORDED, case, folder, max(1, case.steps // 3), cheap, copies)
-        _say(f"{case.name}: recorded steps ...")
-        second, recorded = _compared(RECORDED, case, folder, case.steps, dear)
-        lines = [*first, *second]
-        per_number = _bytes_per_number(*recorded.values())
-        added = _added_micros(case, folder, measure.Effort(10.0, 100, 400))
-    if "budget" in parts and not (quick and case.name in MINUTES):
-        _say(f"{case.name}: whole runs with a budget ...")
-        lines.append(_whole_runs(case, folder, rounds=1 if quick or case.name in MINUTES else 5))
-    plain_ms = 1e3 * step_clock.sample(step_clock.Trained(plain.step), case.steps)[0]
-    return Block(case.name, plain_ms, lines, per_number, added)
+def _rows(options: argparse.Namespace, folder: Path) -> list[Row]:
+    """All nets; one that cannot be trained or recorded must not lose the others."""
+    names = [name for name in WAYS if (options.raw or name != RAW) and (options.sketch or name not in SKETCH)]
+    rows = []
+    for number, net in enumerate(select(options.models)):
+        _say(f"{net.name} ...")
+        try:
+            row = _measured(net, names, folder / str(number), options.quick)
+        except Exception as error:
+            print(f"{net.name}: {type(error).__name__}: {error}")
+        else:
+            rows.append(row)
+            _say("  " + "  ".join(f"{name} {row.cell(name)}" for name in row.blocks.secs if name != "plain"))
+    return rows
 
 
-def _compared(
-    ways: dict[str, Way], case: TrainingCase, folder: Path, steps: int, effort: measure.Effort, copies: int = 1
-) -> tuple[list[Line], dict[str, Recorded]]:
-    """The given ways and the plain step in turns; "plain again" is the plain step as if it were a way to record.
+def _measured(net: Net, names: list[str], folder: Path, quick: bool) -> Row:
+    complaints: dict[str, str] = {}
+    sizes: list[float] = []
 
-    Where the numbers of a network happen to lie in memory makes it one percent faster or slower, for as long as it
-    lives. Small ratios are therefore taken over several copies of every side.
-    """
-    timings, complaints = [], dict.fromkeys(ways, "")
-    for number in range(copies):
-        with opened(ways, case, folder / f"copy {number}") as recorded:
-            sides = {name: step_clock.Trained(case.make().step) for name in ("plain", "plain again")}
-            sides |= {name: way.side() for name, way in recorded.items()}
-            timings.append(step_clock.compare(sides, steps, effort.part(copies), LEARNED_FROM[case.name]))
-        complaints |= {name: complaints[name] or way.complaint() for name, way in recorded.items()}
-    timing = step_clock.joined(timings)
-    lines = [_line(case, "plain again", timing)]
-    for name, way in recorded.items():
-        size = way.bytes_per_step() if way.expected() == way.steps else 0.0
-        lines.append(replace(_line(case, name, timing), complaint=complaints[name], bytes_per_step=size))
-    return lines, recorded
+    @contextlib.contextmanager
+    def copy() -> Iterator[Mapping[str, Trained]]:
+        with tempfile.TemporaryDirectory(prefix=folder.name, dir=folder.parent) as name:
+            with opened(names, net, Path(name)) as ways:
+                plain = {side: Trained(net.make().step) for side in ("plain", "plain again")}
+                yield plain | {side: way.side() for side, way in ways.items()}
+            complaints.update({side: said for side, way in ways.items() if (said := way.complaint())})
+            sizes.append(ways["all statistics"].bytes_per_step())
+
+    blocks = in_a_row.compare(copy, 0.0 if quick else 150.0, 1 if quick else 3, 1 if quick else 9)
+    return Row(net, blocks, sizes[-1], complaints)
 
 
-def _line(case: TrainingCase, way: str, timing: step_clock.Timing) -> Line:
-    cpu, wall = Ratio.of(timing.cpu, way), Ratio.of(timing.wall, way)
-    return Line(way, cpu, wall, AT_MOST.get(way, {}).get(case.name))
+def _print_rows(rows: list[Row]) -> None:
+    steps = f"a mean over {in_a_row.STEPS} steps in a row after the first {in_a_row.FIRST_STEPS}"
+    print(f"\nTraining step ÷ plain, {steps}. CPU of all threads, one torch thread, torch {torch.__version__}.\n")
+    sides = [side for side in rows[0].blocks.secs if side != "plain"]
+    table = [["net", "plain ms", *sides, "kB/step"]]
+    for row in rows:
+        ms, size = f"{1e3 * row.blocks.step_secs('plain'):.1f}", f"{row.bytes_per_step / 1e3:,.0f}"
+        table.append([row.net.name, ms, *[row.cell(side) for side in sides], size])
+    print_table(table)
+    for row in rows:
+        for side, said in row.complaints.items():
+            print(f"MISSED: {row.net.name}, {side}: {said}")
 
 
-def _added_micros(case: TrainingCase, folder: Path, effort: measure.Effort) -> float:
-    """What watching adds to a step that is not recorded. It touches no tensor, so a network of the same modules, but
-    with hardly any numbers, shows it without the noise of the arithmetic."""
-    tiny = case.tiny()
-    with opened({"tiny": lambda case, folder: NotRecorded(case, folder, "tiny")}, tiny, folder) as recorded:
-        sides = {"plain": step_clock.Trained(tiny.make().step), "watched": recorded["tiny"].side()}
-        cpu = step_clock.compare(sides, 5, effort).cpu
-    # The fastest of many short samples: noise only adds, and here it is larger than what is looked for.
-    return 1e6 * (min(cpu.secs["watched"]) - min(cpu.secs["plain"]))
+def _print_verdict(rows: list[Row], facts: list[recording_facts.Fact]) -> None:
+    said = [row.verdict(side) for row in rows for side in WAYS if side in row.blocks.secs]
+    said += [fact.word() for fact in facts]
+    count = Counter(word for word in said if word)
+    wrong = sum(len(row.complaints) for row in rows)
+    print(f"{count['MISSED']} of {count.total()} targets missed, {count['unsure']} above by less than the error.")
+    if wrong:
+        print(f"{wrong} recordings are not what they should be, so what they cost means nothing.")
 
 
-def _whole_runs(case: TrainingCase, folder: Path, rounds: int) -> Line:
-    """Runs up to `close()` against as many plain steps, half of them before and half after.
-
-    Not in turns step by step: the budget counts all time between two steps as training.
-    """
-    plain = step_clock.Trained(case.make().step)
-    step_clock.sample(plain, 3)
-    runs, secs = [], []
-    for _ in range(rounds):
-        before = step_clock.sample(plain, BUDGET_STEPS // 2)
-        budgeted = Budgeted(case, folder, "budget", when=lambda info: True, keep=0, budget=BUDGET)
-        runs.append(budgeted)
-        whole = step_clock.sample(step_clock.Trained(budgeted.steps_and_close(BUDGET_STEPS)), 1)
-        after = step_clock.sample(plain, BUDGET_STEPS // 2)
-        secs.append([(before[clock], whole[clock] / BUDGET_STEPS, after[clock]) for clock in (0, 1)])
-    cpu, wall = (_whole_ratio([found[clock] for found in secs]) for clock in (0, 1))
-    found = min(run.found() for run in runs)
-    what = f"budget={BUDGET:g}, {found} of {BUDGET_STEPS} steps"
-    complaint = "" if found else "nothing was recorded"
-    return Line(what, cpu, wall, AT_MOST["budget=0.05"][case.name], runs[0].bytes_per_step(), complaint)
-
-
-def _whole_ratio(rounds: list[tuple[float, float, float]]) -> Ratio:
-    """The plain halves before and after differ only by noise, so half their distance is the error of a round."""
-    ratios = [2 * whole / (before + after) for before, whole, after in rounds]
-    errors = [abs(before - after) / (before + after) for before, _, after in rounds]
-    best = min(whole for _, whole, _ in rounds) / min(min(before, after) for before, _, after in rounds)
-    return Ratio(statistics.median(ratios), statistics.median(errors), best)
-
-
-def _bytes_per_number(statistics: Recorded, raw: Recorded) -> float:
-    """What a step with raw values takes more on disk than one without, per raw number: heads and rows included."""
-    numbers = raw.raw_numbers_per_step()
-    return (raw.bytes_per_step() - statistics.bytes_per_step()) / numbers if numbers else float("nan")
-
-
-def _block_facts(block: Block) -> list[recording_facts.Fact]:
-    if block.bytes_per_number is None or block.added_micros is None:
-        return []
-    allowed = 1e3 * block.plain_ms * (AT_MOST["not recorded"][block.name] - 1)
-    bytes_, added = f"bytes per raw number, {block.name}", f"added to a step that is not recorded, {block.name}"
-    return [
-        recording_facts.Fact(bytes_, block.bytes_per_number, "{:.3f}", BYTES_PER_NUMBER_AT_MOST),
-        recording_facts.Fact(added, block.added_micros, "{:.0f} µs", allowed),
-    ]
-
-
-def _peer(options: argparse.Namespace) -> dict[str, Any]:
-    """The peer's answer, or one without numbers that says why."""
-    if options.no_peer:
-        return {"absent": "not measured (--no-peer)", "cases": {}}
-    passed_on = ["--quick"] * options.quick + (["--models", options.models] if options.models else [])
+def _print_peer(options: argparse.Namespace) -> None:
+    """Comgra, in an environment of its own, on two nets: the MLP is that of the zoo."""
     try:
-        return peer.run(peer.COMGRA, passed_on, options.peer_python)
+        theirs = peer.run(peer.COMGRA, ["--quick"] * options.quick, options.peer_python)
     except (peer.PeerUnavailable, OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
-        return {"absent": str(error), "cases": {}}
+        print(f"\nComgra: {error}")
+        return
+    print(f"\n{theirs['comgra']} with torch {theirs['torch']}, without singular values, each ÷ its own plain step.\n")
+    print_table([["model", "Comgra", "CPU", "wall", "kB/step"], *_peer_lines(theirs["cases"])])
 
 
-def _print_blocks(blocks: list[Block], theirs: Mapping[str, Any]) -> None:
-    note = theirs.get("absent") or f"{theirs['comgra']} with torch {theirs['torch']}, without singular values"
-    print(f"\nOne torch thread, torch {torch.__version__}. CPU: all threads, until all is written. Comgra: {note}.\n")
-    rows = [HEAD]
-    for block in blocks:
-        other = theirs["cases"].get(block.name)
-        head = [block.name, f"{block.plain_ms:.1f}"]
-        for line in block.lines:
-            ours = [*_cells(line.cpu), *_cells(line.wall), line.verdict(), _kilobytes(line.bytes_per_step)]
-            rows.append([*head, line.what, *ours, *_peer_cells(other, line.what)])
-            head = ["", ""]
-    print_table(rows)
-
-
-def _cells(ratio: Ratio) -> tuple[str, str]:
-    return f"{ratio.median:.3f} ± {ratio.error:.3f}", f"{ratio.best:.3f}"
-
-
-def _peer_cells(other: Mapping[str, Any] | None, way: str) -> tuple[str, str, str]:
-    if other is None or (way not in other["cpu"] and way not in other["failures"]):
-        return "", "", ""
-    if way in other["failures"]:
-        return f"fails: {other['failures'][way][:40]}", "", ""
-    return f"{other['cpu'][way]:.2f}", f"{other['wall'][way]:.2f}", _kilobytes(other["bytes"][way])
-
-
-def _kilobytes(size: float) -> str:
-    return f"{size / 1e3:,.0f}" if size else ""
-
-
-def _print_facts(facts: list[recording_facts.Fact]) -> None:
-    if facts:
-        print_table([["what", "measured", "target"], *[[fact.what, fact.text(), fact.verdict()] for fact in facts]])
-
-
-def _print_verdict(verdicts: list[str]) -> None:
-    judged = [verdict for verdict in verdicts if verdict]
-    missed, unsure = (sum(word in verdict for verdict in judged) for word in ("MISSED", "unsure"))
-    if judged:
-        print(f"{missed} of {len(judged)} targets missed, {unsure} above by less than the noise.")
+def _peer_lines(cases: Mapping[str, Any]) -> Iterator[list[str]]:
+    for name, case in cases.items():
+        for way, ratio in case["cpu"].items():
+            yield [name, way, f"{ratio:.2f}", f"{case['wall'][way]:.2f}", f"{case['bytes'][way] / 1e3:,.0f}"]
+        for way, reason in case["failures"].items():
+            yield [name, way, f"fails: {reason[:60]}", "", ""]
 
 
 def _say(what: str) -> None:

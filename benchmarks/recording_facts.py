@@ -19,6 +19,7 @@ MEMORY_AT_MOST = 100e6  # above a plain training, and the raw bytes of a step
 STARTUP_SECS_AT_MOST = 0.3
 OPEN_SECS_AT_MOST = 1.0
 SERIES_SECS_AT_MOST = 0.02
+BYTES_PER_NUMBER_AT_MOST = 4.3
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,21 @@ class Fact:
     def text(self) -> str:
         return self.form.format(self.value)
 
-    def verdict(self) -> str:
+    def word(self) -> str:
         if self.limit is None:
             return ""
         # Not `>`, because a number that could not be measured misses as well.
-        return f"≤ {self.form.format(self.limit)}" + "  MISSED" * (not self.value <= self.limit)
+        return "MISSED" if not self.value <= self.limit else "ok"
+
+    def verdict(self) -> str:
+        return "" if self.limit is None else f"≤ {self.form.format(self.limit)} {self.word()}"
 
 
 def measured(folder: Path, quick: bool, say: Callable[[str], None]) -> list[Fact]:
     say("peak memory of the transformer ...")
     facts = _memory(folder)
+    say("bytes on disk ...")
+    facts += _disk(folder)
     say("start-up ...")
     facts += _startup(folder, 3 if quick else 7)
     say("writing and reading a long recording ...")
@@ -57,6 +63,16 @@ def _memory(folder: Path) -> list[Fact]:
         limit = (MEMORY_AT_MOST + found["raw"]) / 1e6
         facts.append(Fact(f"  above it, {what}", (found["peak"] - plain) / 1e6, "{:.0f} MB", limit))
         facts.append(Fact("    of which loaded before the first step", found["loaded"] / 1e6, "{:.0f} MB"))
+    return facts
+
+
+def _disk(folder: Path) -> list[Fact]:
+    """What a step takes, and what one with raw values takes more, per raw number: heads and rows included."""
+    facts = []
+    for name in ("MLP", "transformer"):
+        found = _probe("disk", name, folder)[0]
+        facts.append(Fact(f"a step without raw values, {name}", found["statistics"] / 1e3, "{:.0f} kB"))
+        facts.append(Fact(f"bytes per raw number, {name}", found["per_number"], "{:.3f}", BYTES_PER_NUMBER_AT_MOST))
     return facts
 
 

@@ -1,6 +1,7 @@
 """Measures once, in a process of its own: the peak of a recorded training, its start-up, how fast a recording is read.
 
     memory KEEP FOLDER    KEEP is a number of raw samples, or "plain" for no recording
+    disk MODEL FOLDER     the bytes of a step, without raw values and with those of 5 samples
     startup FOLDER
     write FOLDER          1,000 steps of about 500 tensors
     read RECORDING
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 8
+SAMPLES = 5
 LONG_STEPS = 1000
 LAYERS = 62  # of 8 tensors each: the output, weight and bias, the gradients of all three, the updates of both
 SERIES_NODES = 20
@@ -41,6 +43,23 @@ def memory(keep: str, folder: str) -> dict[str, float]:
         run.close()
         raw = 4 * raw_numbers(Path(run.path)) / STEPS
     return {"peak": peak, "loaded": loaded, "raw": raw}
+
+
+def disk(model: str, folder: str) -> dict[str, float]:
+    """Bytes of a step with statistics alone, and what one with raw values takes more for each of its numbers."""
+    from disk import folder_bytes, raw_numbers
+    from training import select
+
+    sizes, numbers = [], 0.0
+    for keep in (0, SAMPLES):
+        training = select(model)[0].make()
+        run = _watched(training, folder, keep)
+        for _ in range(STEPS):
+            training.step()
+        run.close()
+        sizes.append(folder_bytes(Path(run.path)) / STEPS)
+        numbers = raw_numbers(Path(run.path)) / STEPS
+    return {"statistics": sizes[0], "per_number": (sizes[1] - sizes[0]) / numbers if numbers else float("nan")}
 
 
 def startup(folder: str) -> dict[str, Any]:
@@ -109,7 +128,7 @@ def read(path: str) -> dict[str, Any]:
 def _watched(training: Any, folder: str, keep: int) -> Any:
     import endoscope
 
-    run = endoscope.Run(folder, trial="probe", when=lambda info: True, keep=keep)
+    run = endoscope.Run(folder, trial="probe", when=1, keep=keep, budget=None, max_bytes=None)
     run.watch(training.model, training.optimizer)
     return run
 
@@ -120,6 +139,7 @@ def _clocks() -> tuple[float, float]:
 
 PROBES: dict[str, Callable[..., dict[str, Any]]] = {
     "memory": memory,
+    "disk": disk,
     "startup": startup,
     "write": write,
     "read": read,

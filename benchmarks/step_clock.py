@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import measure
@@ -59,11 +59,11 @@ def sample(side: Trained, steps: int) -> tuple[float, float]:
     return (time.process_time() - cpu) / steps, wall / steps
 
 
-def compare(sides: Mapping[str, Trained], steps: int, effort: measure.Effort, warm_steps: int = 1) -> Timing:
+def compare(sides: Mapping[str, Trained], steps: int, effort: measure.Effort) -> Timing:
     """Warm every side up, then time all of them in turns for as many rounds as the effort allows."""
     for side in sides.values():
         if sample(side, 1)[0] < SLOW_SECS:
-            sample(side, warm_steps)
+            sample(side, 1)
     names = list(sides)
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     start, number = time.process_time(), 0
@@ -74,13 +74,6 @@ def compare(sides: Mapping[str, Trained], steps: int, effort: measure.Effort, wa
             samples[name].append(sample(sides[name], steps))
         number += 1
     return _timing(samples)
-
-
-def joined(timings: Sequence[Timing]) -> Timing:
-    """The rounds of several comparisons of the same sides."""
-    return Timing(
-        measure.joined([timing.cpu for timing in timings]), measure.joined([timing.wall for timing in timings])
-    )
 
 
 def _timing(samples: Mapping[str, list[tuple[float, float]]]) -> Timing:

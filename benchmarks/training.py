@@ -1,4 +1,4 @@
-"""The two networks whose training is recorded, with the training step that every side repeats.
+"""Two networks with the training step that every side repeats: for Comgra, memory, start-up, disk and statistics.
 
 Only plain torch is imported here, so that the same file runs unchanged in a peer's own environment.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -108,8 +108,6 @@ class TrainingCase:
     name: str
     build: Callable[[], nn.Module]
     make_data: Callable[[int], tuple[Tensor, Tensor]]
-    build_tiny: Callable[[], nn.Module]  # the same modules with hardly any numbers in them
-    make_tiny_data: Callable[[int], tuple[Tensor, Tensor]]
     batch: int
     steps: int  # in a sample of recorded steps: enough for the writer's work to meet the next steps
 
@@ -117,10 +115,6 @@ class TrainingCase:
         """Model, optimizer and data, the same numbers on every call."""
         torch.manual_seed(0)
         return Training(self.build(), *self.make_data(BATCHES * self.batch), self.batch)
-
-    def tiny(self) -> TrainingCase:
-        """The same with hardly any numbers."""
-        return replace(self, build=self.build_tiny, make_data=self.make_tiny_data, batch=1)
 
 
 def _features(samples: int, width: int) -> tuple[Tensor, Tensor]:
@@ -137,8 +131,6 @@ CASES = (
         "MLP",
         Classifier,
         lambda samples: _features(samples, 512),
-        lambda: Classifier(width=8),
-        lambda samples: _features(samples, 8),
         batch=128,
         steps=10,
     ),
@@ -146,8 +138,6 @@ CASES = (
         "transformer",
         Transformer,
         lambda samples: _texts(samples, TOKENS),
-        lambda: Transformer(width=8, tokens=2),
-        lambda samples: _texts(samples, 2),
         batch=16,
         steps=3,
     ),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+import torch.utils.data
 
 #: Classes that never hold a tensor; checked by identity, so subclasses go the long way.
 ATOMS = frozenset(
@@ -29,7 +30,11 @@ class _Placeholder:
 TENSOR = _Placeholder()
 
 #: Values that are never looked into.
-OPAQUE = (torch.nn.Module, types.ModuleType, types.FunctionType, types.MethodType, type, torch.Generator)
+OPAQUE = (
+    torch.nn.Module, types.ModuleType, types.FunctionType, types.MethodType, type, torch.Generator,
+    torch.optim.Optimizer, torch.utils.data.DataLoader,
+)  # fmt: skip
+_WITHOUT_ATTRIBUTES = ("builtins", "numpy", "endoscope")  # packages; a `run.step()` handle is no data
 _MOST_LEAVES = 100_000
 
 
@@ -133,7 +138,7 @@ def _walk(value: Any, path: str, seen: set[int], budget: list[int]) -> Iterator[
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        for key, item in value.items():
+        for key, item in list(value.items()):  # whoever asks may change it meanwhile
             yield f"[{key!r}]", item
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, item in zip(value._fields, value, strict=True):
@@ -144,7 +149,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             yield f".{field.name}", getattr(value, field.name, None)
-    elif type(value).__module__ not in ("builtins", "numpy"):
+    elif type(value).__module__.partition(".")[0] not in _WITHOUT_ATTRIBUTES:
         for name in (*getattr(value, "__dict__", ()), *slot_names(type(value))):
             yield f".{name}", getattr(value, name, None)
 

@@ -34,6 +34,8 @@ class Step:
     raw_samples: tuple[int, ...]  # samples that were kept raw
     categories: tuple[str, ...]  # of these samples
     ordinal: int  # n-th recorded step of the trial, from 0
+    iteration: int  # returns to the first optimizer so far; -1: none has stepped, or an older recording
+    skipped: bool  # its gradients were thrown away, unused
     raw_file: str = field(repr=False)
     config_json: str = field(repr=False)
     extra_json: str = field(repr=False)
@@ -137,7 +139,14 @@ def _steps_of(batches: Sequence[pa.RecordBatch]) -> list[Step]:
         return []
     table = pa.Table.from_batches(batches).combine_chunks()
     renamed = {"number": "step", "raw_file": "raw", "config_json": "config", "extra_json": "extra"}
-    columns = [to_list(table[renamed.get(name, name)]) for name in Step.__slots__]
+    missing = {"iteration": -1, "skipped": False}  # of recordings that are older than the column
+    columns = [
+        to_list(table[renamed.get(name, name)])
+        if renamed.get(name, name) in table.column_names
+        else [missing[name]] * len(table)
+        for name in Step.__slots__
+    ]
+    columns[Step.__slots__.index("skipped")] = [bool(value) for value in columns[Step.__slots__.index("skipped")]]
     for place in (Step.__slots__.index(name) for name in ("raw_samples", "categories")):
         columns[place] = [tuple(value) for value in columns[place]]
     return [Step(*fields) for fields in zip(*columns, strict=True)]

@@ -84,9 +84,9 @@ class Finisher:
             number=step.number, type=decision.type, time=time.time(), why=decision.why, recording_seconds=seconds,
             graph_hash="" if structure.graph is None else structure.graph["hash"], graph=structure.graph,
             raw_samples=samples,
-            categories=step.categories or [], passes=max(step.forwards, 1), metrics=means(step.metrics),
-            config=step.settings, gaps=[*package.gaps, *self._new(package.left_out)],
-            extra=package.extra, measured=package.measured,
+            categories=step.categories or [], passes=max(step.forwards, 1), iteration=step.iteration,
+            skipped=step.skipped, metrics=means(step.metrics), config=step.settings,
+            gaps=[*package.gaps, *self._new(package.left_out)], extra=package.extra, measured=package.measured,
         )  # fmt: skip
         self._ready = (lambda: self._write_and_free(record, package, raw.arena)), package.bytes
 

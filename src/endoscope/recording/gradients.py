@@ -72,7 +72,7 @@ class Gradients:
         self._uses: dict[int, int] = {}  # position -> updates that have used its gradient
         self.lost: set[int] = set()  # positions whose gradient was overwritten before it could be measured
         self._handles: list[Any] = []
-        self.clipping: dict[str, float] | None = None
+        self.clipping: list[tuple[Any, Any]] = []  # norm and limit of each call that clips
         self._fresh: set[int] = set()  # positions whose gradient an optimizer has used since the last pass began
         self._checked = 0  # of `_used`: so many were seen to be intact after their update
 

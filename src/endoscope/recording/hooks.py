@@ -2,7 +2,7 @@
 
     global forward pre-hook  ─► before: an outermost call begins: its inputs, the size of its batch
     global forward hook      ─► after:  what the module returned is held, under the module's address
-    backward.py              ─► backward_begins: targets, the loss, the name of its gradients ─► backward_ends
+    patches.py               ─► backward_begins: targets, the loss, the name of its gradients ─► backward_ends
 
 Global hooks leave nothing on the model, keep fused paths, and cost less than a hook on each module. They run before the
 hooks of a module, which may replace its result: a module with forward hooks of somebody else gets a hook of ours behind
@@ -22,10 +22,10 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from endoscope.capture.boundary import bound_names
 from endoscope.capture.leaves import named_leaves
-from endoscope.recording.backward import listen, stop_listening
 from endoscope.recording.captured import Captured, size_of
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.losses import Losses
+from endoscope.recording.patches import listen, stop_listening
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook
 

@@ -57,8 +57,12 @@ class Losses:
 
     def _look_if_known(self) -> None:
         captured = self._captured
-        if captured.tracer is None and (self.address, self.calls) in captured.learned.outside:
+        if captured.tracer is None and self._place() in captured.learned.outside:
             self.mode.start()
+
+    def _place(self) -> tuple[str, int, int]:
+        """Where in the step we are: after which outermost call and which backward pass."""
+        return self.address, self.calls, self._captured.gradients.passes
 
     def stranger_begins(self, module: torch.nn.Module, args: Any) -> None:
         """A module that nobody watches: a criterion is looked into, a frozen teacher is not."""
@@ -116,8 +120,15 @@ class Losses:
     def backward_ends(self) -> None:
         try:
             self._captured.gradients.end_pass()
+            self._look_if_known()
         except Exception as error:
             self._captured.failed("the end of a backward pass", error)
+
+    def clipped(self, norm: Any, limit: Any) -> None:
+        try:
+            self._captured.gradients.clipping.append((norm, limit))
+        except Exception as error:
+            self._captured.failed("clipping", error)
 
     def _hold_targets(self) -> None:
         ops, read = self._ops()
@@ -136,7 +147,7 @@ class Losses:
             captured.hold(captured.names.free(node), "", kind, tensor)
             return
         captured.hold(captured.names.free(node), "", kind, tensor, slot=key)
-        captured.learned.outside.add((self.address, self.calls))
+        captured.learned.outside.add(self._place())
 
     def _hold_losses(self, losses: list[Tensor], name: str) -> None:
         captured = self._captured

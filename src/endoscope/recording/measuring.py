@@ -102,7 +102,7 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
             "no_gradient": [] if skipped else _without_gradient(captured),
             "cosines": _cosines(captured, rows),
             "not_cleared": _not_cleared(captured),
-            "clipping": captured.gradients.clipping,
+            "clipping": [{"norm": float(norm), "limit": float(limit)} for norm, limit in captured.gradients.clipping],
         }
         if captured.wants_spectra:
             extra["spectra"] = spectra_of((r.name, r.of, r.tensor) for r in rows.found if r.minus is None)

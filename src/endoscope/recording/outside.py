@@ -90,9 +90,14 @@ class OutsideMode(OwnMode):
         self.is_on = False
         self.calls: list[tuple[Any, Any, Any, Any]] = []
         self.is_full = False
+        self._inside = 0  # calls that run; while one does, torch has taken the mode off and will put it back
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **kwargs) if kwargs else func(*args)
+        self._inside += 1
+        try:
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        finally:
+            self._inside -= 1
         if self.is_on and isinstance(out, (Tensor, tuple, list)) and not self.is_full:
             self.calls.append((func, args, kwargs, out))
             self.is_full = len(self.calls) >= MOST_OPS
@@ -102,11 +107,12 @@ class OutsideMode(OwnMode):
         if not self.is_on and not self.is_full:
             self.is_on = True
             open_composites()
-            put_on(self)
+            if not self._inside:
+                put_on(self)
 
     def stop(self) -> None:
-        """From inside of `loss.backward()`, which torch calls through us, it cannot be taken off: torch puts it back.
-        Then it hands everything on until it is stopped once more."""
+        """From inside of `loss.backward()`, which torch calls through us, the mode cannot be taken off: then it hands
+        everything on until it is stopped once more."""
         if self.is_on:
             self.is_on = False
             close_composites()

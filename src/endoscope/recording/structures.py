@@ -47,7 +47,7 @@ class Learned:
     def __init__(self) -> None:
         self.overwritten: set[tuple[str, str]] = set()  # node and role of results that somebody writes into
         self.written_parameters: set[int] = set()  # positions of parameters that somebody moves who is no optimizer
-        self.outside: set[tuple[str, int]] = set()  # after which outermost calls there is something to see
+        self.outside: set[tuple[str, int, int]] = set()  # after which calls and passes there is something to see
         self.gradients_are_overwritten = False  # by an optimizer, or before the step ends: they are copied
         self.used_up: set[int] = set()  # positions of parameters whose gradient is gone when its pass ends
         self.rooms: dict[int, Tensor] = {}  # memory for copies of parameters

@@ -72,6 +72,8 @@ class StepRecord:
     raw_samples: Sequence[int] = ()  # the samples that were chosen to be kept raw
     categories: Sequence[str] = ()  # of every sample of the batch, if the user gave them
     passes: int = 1  # forward passes in this step
+    iteration: int = -1  # returns to the first optimizer; -1: no optimizer has stepped
+    skipped: bool = False  # its gradients were thrown away, unused
     metrics: Mapping[str, float] = field(default_factory=dict)
     gaps: Sequence[GapRecord] = ()
     config: Mapping[str, Any] = field(default_factory=dict)  # what the user said about this step
@@ -119,6 +121,8 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("tensors", "int32"),
         ("config", "string"),  # JSON
         ("extra", "string"),  # JSON
+        ("iteration", "int32"),
+        ("skipped", "int32"),  # 1: its update was skipped
     ),
     "metrics": (("step", "int64"), ("time", "float64"), ("name", "string"), ("value", "float64"), ("type", "string")),
     "notes": (("step", "int64"), ("time", "float64"), ("text", "string")),

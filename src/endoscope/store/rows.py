@@ -48,6 +48,8 @@ def about_step(record: StepRecord) -> Columns:
         "tensors": [len(record.keys)],
         "config": [dump(dict(record.config)) if record.config else "{}"],
         "extra": [dump(dict(record.extra)) if record.extra else "{}"],
+        "iteration": [record.iteration],
+        "skipped": [int(record.skipped)],
     }
 
 

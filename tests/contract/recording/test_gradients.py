@@ -158,7 +158,7 @@ def test_the_gradient_of_a_parameter_is_the_clipped_one(tmp_path: Any) -> None:
     recording = recorded(run)
     assert same(recording.tensor("0.weight", 0, of="gradient"), clipped)
     assert not same(recording.tensor("0.weight", 0, of="gradient"), expected)
-    assert recording.steps[0].extra["clipping"] == {"norm": float(norm), "limit": 1e-3}
+    assert recording.steps[0].extra["clipping"] == [{"norm": float(norm), "limit": 1e-3}]
     assert close(recording.tensor("0.weight", 0, of="update"), -clipped, 1e-7)
     assert same(recording.tensor("0.weight", 0, of="update"), model[0].weight - before)
 

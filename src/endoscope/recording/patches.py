@@ -1,0 +1,85 @@
+"""Two names of torch that are patched while a step is captured: they say when a backward pass runs, and when one clips.
+
+- `torch.autograd._engine_run_backward`: `loss.backward()` and `torch.autograd.backward(...)` both call it, whoever calls
+  them and however their name was imported. Passes inside of a pass (checkpointing with `use_reentrant=True`) belong to
+  the outer one; `torch.autograd.grad` is no pass.
+- `torch.nn.utils.clip_grad._clip_grads_with_norm_`: all ways to clip by the norm end there, with the norm.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Protocol
+
+import torch
+from torch.nn.utils import clip_grad
+
+from endoscope.capture.patch_list import Patch, PatchList
+
+_task = torch._C._current_graph_task_id
+_CLIPS = "_clip_grads_with_norm_"
+
+
+class Listener(Protocol):
+    thread: int
+
+    def backward_begins(self, tensors: Any) -> None: ...
+
+    def backward_ends(self) -> None: ...
+
+    def clipped(self, norm: Any, limit: Any) -> None: ...
+
+
+_listeners: list[Listener] = []
+_lock = threading.Lock()
+
+
+def listen(listener: Listener) -> None:
+    with _lock:
+        _listeners.append(listener)
+        _patches.put()
+
+
+def stop_listening(listener: Listener) -> None:
+    with _lock:
+        if listener in _listeners:
+            _listeners.remove(listener)
+            _patches.take_off()
+
+
+def _told() -> list[Listener]:
+    me = threading.get_ident()
+    return [one for one in _listeners if one.thread == me] if _task() == -1 else []
+
+
+def _observed_pass(original: Any) -> Any:
+    def _engine_run_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        told = _told() if kwargs.get("accumulate_grad") else []
+        for one in told:
+            one.backward_begins(tensors)
+        try:
+            return original(tensors, *args, **kwargs)
+        finally:
+            for one in told:
+                one.backward_ends()
+
+    return _engine_run_backward
+
+
+def _observed_clipping(original: Any) -> Any:
+    def _clip_grads_with_norm_(parameters: Any, max_norm: Any, total_norm: Any, *args: Any, **kwargs: Any) -> Any:
+        for one in _told():
+            one.clipped(total_norm, max_norm)
+        return original(parameters, max_norm, total_norm, *args, **kwargs)
+
+    return _clip_grads_with_norm_
+
+
+def _list_patches() -> list[Patch]:
+    patches = [Patch(torch.autograd, "_engine_run_backward", _observed_pass)]
+    if hasattr(clip_grad, _CLIPS):  # torch's own name: without it the norm before clipping is not recorded
+        patches.append(Patch(clip_grad, _CLIPS, _observed_clipping))
+    return patches
+
+
+_patches = PatchList(_list_patches)
