@@ -50,14 +50,15 @@ class Blocks:
         return statistics.fmean(self._block_medians(self._ratios(side, to)))
 
     def error(self, side: str, to: str = "plain") -> float:
-        """How far the ratio may be off: by what the copies differ, or what their blocks differ by chance."""
+        """How far the ratio may be off: by what the copies differ, what their blocks differ by chance, or as much as
+        `plain again` is off, which costs nothing and should be 1."""
         ratios = self._ratios(side, to)
         medians = self._block_medians(ratios)
         off = [[ratio - median for ratio, median in zip(copy, medians, strict=True)] for copy in ratios]
         of_copies = _error([statistics.median(copy) for copy in off])
         again = [ratio for copy in self._ratios("plain again", to) for ratio in copy]
         by_chance = _error([ratio - statistics.median(again) for ratio in again])
-        return max(of_copies, by_chance)
+        return max(of_copies, by_chance, abs(self.ratio("plain again", to) - 1))
 
     def _ratios(self, side: str, to: str) -> list[list[float]]:
         pairs = zip(self.secs[side], self.secs[to], strict=True)

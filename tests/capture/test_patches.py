@@ -210,9 +210,7 @@ def test_marks_for_a_profiler_are_no_operations() -> None:
     assert "here" in {event.key for event in profile.key_averages()}
 
 
-def test_what_somebody_else_has_put_over_ours_stays(
-    unchanged: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_somebody_else_has_put_over_ours_stays(unchanged: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
 
     class Patching(Mlp):

@@ -20,13 +20,14 @@ Limits = Mapping[str, float]
 class Stage(IntEnum):
     """Where in a training a symptom stands; causes come before what they cause."""
 
-    DATA = 0
-    START = 1
-    OPTIMIZER = 2
-    FORWARD = 3
-    BACKWARD = 4
-    WEIGHTS = 5
-    LOSS = 6
+    RECORDING = 0
+    DATA = 1
+    START = 2
+    OPTIMIZER = 3
+    FORWARD = 4
+    BACKWARD = 5
+    WEIGHTS = 6
+    LOSS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ class Seen:
     also: tuple[str, ...] = ()  # nodes that certainly have it from here
     source: str = ""  # file:line, if it is another one than that of the tensor
     cause: str = ""  # symptoms with different causes are never put together
+    causes: tuple[str, ...] | None = None  # where they are known better than the check knows them in general
+    remedies: tuple[str, ...] | None = None  # the same
 
     @property
     def name(self) -> str:

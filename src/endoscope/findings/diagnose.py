@@ -12,7 +12,7 @@ import numpy as np
 from endoscope.analysis.anomalies import Anomaly
 from endoscope.findings import ranking, settings, silence
 from endoscope.findings.anomalies import as_check, check_names, choose_own, of_trial
-from endoscope.findings.check import Check, Limits, Seen
+from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.evidence import STATISTICS
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
@@ -72,7 +72,7 @@ def with_silenced(
     changes = settings.read(recording.path, thresholds, all_checks())
     facts = Facts(recording)
     if not facts.steps and not recording.metrics:
-        return []
+        checks = [check for check in checks if check.stage is Stage.RECORDING]
     with np.errstate(all="ignore"):  # NaN means "not recorded" here; comparisons with it are false
         seen = [(check, one) for check in checks for one in run_check(check, facts, settings.limits_of(check, changes))]
         ranked = ranking.rank(seen, facts)
@@ -96,14 +96,15 @@ def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
 def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
     check, seen = entry.check, entry.seen
     key = seen.tensor.key if seen.tensor is not None else None
-    failed = seen.cause == "failed"
+    causes, remedies = ((), ()) if seen.cause == "failed" else (check.causes, check.remedies)
     return Finding(
         check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
         node=seen.name, role=key.role if key else "", of=key.of if key else "value",
         first_step=int(seen.steps[0]) if len(seen.steps) else 0,
         last_step=int(seen.steps[-1]) if len(seen.steps) else 0,
         types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
-        source=source_of(seen, facts), causes=() if failed else check.causes, remedies=() if failed else check.remedies,
+        source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
+        remedies=remedies if seen.remedies is None else seen.remedies,
         link=link_to(seen, facts.trial, check.name), also=entry.also,
     )  # fmt: skip
 

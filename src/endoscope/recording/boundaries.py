@@ -11,12 +11,12 @@
             │                                   │   or: all gradients of the last backward were cleared, unused: SKIPPED
             └── run.close() ────────────────────┘
 
-Gradients may be cleared only after the next forward pass has begun (`zero_grad` before `backward`): that is seen when the
-next gradient arrives. The step is then divided before that forward pass, and its first part is SKIPPED.
+Gradients may be cleared only after the next forward pass has begun (`zero_grad` before `backward`): that is seen when
+the next gradient arrives. The step is then divided before that forward pass, and its first part is SKIPPED.
 
 Gradients count as cleared, unused, if no optimizer has stepped and no parameter was moved since the backward pass that
-made them, and none of them is left. So the critic of a GAN, filled by the generator's backward pass and then cleared, is
-no skipped update, and neither is the first step of SAM.
+made them, and none of them is left. So the critic of a GAN, filled by the generator's backward pass and then cleared,
+is no skipped update, and neither is the first step of SAM.
 
 The same few facts are looked at in every step, recorded or not, so step numbers never depend on what is recorded:
 forward passes begin and end, a gradient arrives at a probe (one or two parameters of each model), optimizers step.
@@ -32,9 +32,8 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import version_of
+from endoscope.recording.quiet import quiet
 from endoscope.recording.watch import OwnHook
-
-_quiet = torch._C.DisableTorchFunction
 
 
 class Probe:
@@ -46,7 +45,12 @@ class Probe:
         self.parameter = weakref.ref(parameter)
         self.gradient: weakref.ref[Tensor] | None = None  # what a pass of this step has left in `.grad`
         self.version = -1  # of it
-        self.moved_at = -1  # version of the parameter then
+        self.moved_at = -1  # version of the parameter then, or when the step began
+
+    def begin(self) -> None:
+        self.gradient = None
+        parameter = self.parameter()
+        self.moved_at = -1 if parameter is None else version_of(parameter)
 
     def note(self, parameter: Tensor, gradient: Tensor) -> None:
         self.gradient, self.version = weakref.ref(gradient), version_of(gradient)
@@ -98,8 +102,9 @@ class Passes:
         return any(probe.gradient is not None for probe in self._probes)
 
     def begin_step(self) -> None:
-        for probe in self._probes:
-            probe.gradient = None
+        with quiet():
+            for probe in self._probes:
+                probe.begin()
         self._stepped = self._forward_since = False
 
     def forward_begins(self) -> None:
@@ -116,16 +121,16 @@ class Passes:
     def are_cleared(self) -> bool:
         """Whether all gradients of this step are gone, and nobody has used them."""
         reached = [probe for probe in self._probes if probe.gradient is not None]
-        with _quiet():
+        with quiet():
             cleared = [probe.is_cleared() for probe in reached]  # each looks at its gradient as it is now
             return bool(cleared) and not self._stepped and all(cleared) and not any(p.was_moved() for p in reached)
 
     def were_moved_by_hand(self) -> bool:
-        with _quiet():
-            return not self._stepped and any(p.was_moved() for p in self._probes if p.gradient is not None)
+        with quiet():
+            return not self._stepped and any(probe.was_moved() for probe in self._probes)
 
     def _arrived(self, probe: Probe, parameter: Tensor) -> None:
-        with _quiet():
+        with quiet():
             gradient = parameter.grad
             if gradient is None:  # moved and cleared by a hook of the user's, as soon as it arrived
                 return

@@ -19,6 +19,7 @@ from torch import Tensor
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.gradients import Gradients
 from endoscope.recording.parameters import Parameters
+from endoscope.recording.quiet import quiet
 from endoscope.schema.recording import GapRecord
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Entry:
     """One captured tensor."""
 
     __slots__ = (
-        "batch", "batch_dim", "function", "gradients", "kind", "module", "node", "pass_", "recomputed", "role", "row",
+        "batch", "batch_dim", "function", "gradients", "is_watched", "kind", "module", "node", "pass_", "role", "row",
         "same", "seen", "shape", "slot", "tensor", "training", "version", "who",
     )  # fmt: skip
 
@@ -53,7 +54,7 @@ class Entry:
         self.same: Entry | None = None  # an earlier one on the same tensor
         self.slot = -1  # number in the recorder of a traced step
         self.function = -1  # node there, if it is the result of a single operation
-        self.recomputed = False  # its gradient is that of a result computed again (checkpointing)
+        self.is_watched = False  # there is a hook for its gradient
         self.shape: tuple[int, ...] = size_of(tensor)
         self.row = -1  # where it was measured while the step ran
 
@@ -126,7 +127,7 @@ class Captured:
         version = version_of(tensor)
         known = self._by_id.get(id(tensor))
         if self.tracer is not None:
-            entry.slot = self.tracer.slot_of(tensor) if slot < 0 else slot
+            entry.slot = self.tracer.slot_of(tensor) if slot < 0 else self.tracer.keep(slot, tensor)
             self.slots.add(entry.slot)
         if known is not None and known.who is tensor and self._is_unwritten(known, entry, version):
             entry.same = known.same or known
@@ -199,11 +200,15 @@ class Captured:
         """Read gradients, copy the parameters and what is held of their memory: an optimizer writes unseen."""
         positions = self.names.positions
         mine = [positions[id(p)] for p in moved if id(p) in positions]
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with quiet(), torch.no_grad():
             if not has_closure:
                 self.gradients.before_update(mine, scale)
             self.parameters.copy(mine)
             self._copy_shared(moved)
+
+    def closure_returned(self, moved: list[Any]) -> None:
+        positions = self.names.positions
+        self.gradients.closure_returned([positions[id(p)] for p in moved if id(p) in positions])
 
     def _before_write(self, written: list[Tensor]) -> None:
         """In a traced step, before an operation of the user's."""
@@ -232,7 +237,7 @@ class Captured:
     # ---- what the user says ----------------------------------------------------------------------
 
     def tag(self, name: str, role: str, kind: str, tensor: Tensor, batch_dim: int | None) -> None:
-        with torch._C.DisableTorchFunction():
+        with quiet():
             self.hold(name, role, kind, tensor, "", -1 if batch_dim is None else batch_dim)
             if kind == "loss":
                 self.losses[id(tensor)] = name
@@ -242,7 +247,7 @@ class Captured:
 
     def link(self, a: Any, b: Any) -> None:
         """State that `b` depends on `a`: tensors, or names of nodes."""
-        with torch._C.DisableTorchFunction():
+        with quiet():
             self.links.append((self._end(a), self._end(b)))
 
     def _end(self, end: Any) -> End:
@@ -258,7 +263,7 @@ class Captured:
         """Whether any held value or gradient has a NaN or an infinity; one synchronisation for all."""
         held = [e.tensor for e in self.entries if e.same is None and e.tensor is not None]
         held += [g for e in self.entries for g, _ in (e.gradients or {}).values()]
-        with torch.no_grad(), torch._C.DisableTorchFunction():
+        with quiet(), torch.no_grad():
             held += [found.tensor for found in self.gradients.of_parameters(skipped=False)]
             sums = [found for found in map(_strangeness, held) if found is not None]
             return bool(sums) and float(torch.stack(sums).sum()) != 0.0

@@ -1,17 +1,18 @@
 """Gradients of one captured step.
 
     loss.backward() ─► begin_pass(name) ─► hooks of captured tensors: the gradient of this pass ─► end_pass
-    optimizer.step() ─► before_update ─► `.grad` as the optimizer is about to use it ─► after_update: is it still so?
+    optimizer.step() ─► before_update ─► `.grad` as the optimizer is about to use it ─► after_update
 
 The gradient of a captured tensor comes through a hook on it; several passes of one loss add up. The gradient of a
 parameter is read from `.grad` when the optimizer begins: accumulation, unscaling, clipping and whatever a wrapper
-reduces have finished with it by then. What was in `.grad` before the first pass of the step, because nobody cleared it,
-is copied there and subtracted. A parameter that no optimizer moves in this step has the gradient that the last pass left.
+reduces have finished with it by then. What was in `.grad` before the first pass of the step, because nobody cleared
+it, is copied there and subtracted. A parameter that no optimizer moves in this step has the gradient that the last
+pass left.
 
 Where losses are named (`step.gradients(name)`), hooks on the parameters keep the part of each loss apart, before
-clipping; `gradient` without a name is then what the optimizer uses. All that is computed in such a block counts, also by
-`torch.autograd.grad`. A traced step looks for parameters whose gradient is used up inside of the backward pass; from
-then on these have such a hook in each captured step.
+clipping; `gradient` without a name is then what the optimizer uses. All that is computed in such a block counts, also
+by `torch.autograd.grad`. A traced step looks for parameters whose gradient is used up inside of the backward pass;
+from then on these have such a hook in each captured step.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import version_of
+from endoscope.recording.quiet import quiet
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ class Gradients:
         """The gradients of this tensor, from now on, are those of the entry."""
         try:
             self._handles.append(tensor.register_hook(partial(self._came, entry)))
+            entry.is_watched = True
         except RuntimeError:  # autograd has given it up: a view whose base was overwritten
             return
 
@@ -113,13 +116,13 @@ class Gradients:
     def begin_block(self, name: str) -> str | None:
         """What comes from now on belongs to the loss `name`; returns what it belonged to before."""
         before, self.block = self.block, name
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with quiet(), torch.no_grad():
             self._keep_apart()
         self.names[name] = None
         return before
 
     def begin_pass(self, name: str) -> None:
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with quiet(), torch.no_grad():
             if self._start is None:
                 self._start = [(None, -1)] * len(self._parameters)
                 self._look_at_start(range(len(self._parameters)))
@@ -136,7 +139,7 @@ class Gradients:
 
     def end_pass(self) -> None:
         name, self.name = self.name or DEFAULT, None
-        with torch._C.DisableTorchFunction():
+        with quiet():
             self._after = list(map(_GRAD, self._parameters))
             self._after_versions = [-1 if g is None else version_of(g) for g in self._after]
             for position, (gradient, version) in self._accumulated.items():
@@ -183,7 +186,7 @@ class Gradients:
     def _was_accumulated(self, position: int, parameter: Tensor) -> None:
         if self.name is None:
             return
-        with torch._C.DisableTorchFunction():
+        with quiet():
             gradient = parameter.grad
             if gradient is None:  # a hook of the user's has used it up already
                 self._learned.used_up.add(position)
@@ -212,7 +215,7 @@ class Gradients:
 
     def before_update(self, positions: Sequence[int], scale: Any) -> None:
         """An optimizer is about to use `.grad`; with `scale`, it divides by that."""
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with quiet(), torch.no_grad():
             for position in positions:
                 grad = self._parameters[position].grad
                 if grad is None or not self._arrived(position, grad):
@@ -227,7 +230,7 @@ class Gradients:
 
     def closure_returned(self, positions: Sequence[int]) -> None:
         """An optimizer called for gradients once more: those of this call are its own."""
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with quiet(), torch.no_grad():
             for position in positions:
                 grad = self._parameters[position].grad
                 if grad is not None:
@@ -332,5 +335,5 @@ def _is_filled(gradient: Tensor) -> bool:
 
 
 def _sum(known: Tensor, other: Tensor) -> Tensor:
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with quiet(), torch.no_grad():
         return known.detach() + other.detach()

@@ -26,11 +26,11 @@ from endoscope.recording.captured import Captured, size_of
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.losses import Losses
 from endoscope.recording.patches import listen, stop_listening
+from endoscope.recording.quiet import quiet
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook
 
 _task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
-_quiet = torch._C.DisableTorchFunction
 
 
 class Hooks:
@@ -81,13 +81,13 @@ class Hooks:
     def entered_part(self, module: torch.nn.Module, args: Any) -> None:
         """The same for a part of a model that is called by itself."""
         self._enter(module)
-        with _quiet():
+        with quiet():
             self._hold_inputs(module, args, {})
 
     def root_called(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
         """From the hook that stays on a watched model, which is told of all arguments."""
         if not self.resting and self.depth <= 1:
-            with _quiet():
+            with quiet():
                 self._hold_inputs(module, args, kwargs)
 
     def _before(self, module: torch.nn.Module, args: Any) -> None:
@@ -101,7 +101,7 @@ class Hooks:
                 return
             self._enter(module)
             if self.depth == 1 and not self.resting and identity not in self._roots:
-                with _quiet():
+                with quiet():
                     self._hold_inputs(module, args, {})
         except Exception as error:
             self._failed("a module call", error)
@@ -146,7 +146,7 @@ class Hooks:
         if self.resting:
             self.resting = self.depth > 0
             return
-        with _quiet():
+        with quiet():
             if out is not None:
                 self._hold_result(module, address, out)
             if not self.depth:
@@ -192,16 +192,15 @@ class Hooks:
         """In a backward pass: of a result that had no gradient when it was computed first, it is this one's."""
         if out.__class__ is not Tensor or not out.requires_grad:
             return
-        with _quiet():
+        with quiet():
             waiting = [
                 e for e in self.captured.entries
-                if e.node == address and e.gradients is None and not e.recomputed and e.tensor is not None
-                and not e.tensor.requires_grad and e.kind == "computed" and not e.role
+                if e.node == address and not e.is_watched and e.same is None and e.tensor is not None
+                and e.kind == "computed" and not e.role
             ]  # fmt: skip
             if len(waiting) > 1:
                 waiting = [e for e in waiting if e.tensor is not None and torch.equal(e.tensor, out)]
             if waiting:
-                waiting[-1].recomputed = True
                 self.captured.gradients.watch(waiting[-1], out)
 
 

@@ -11,6 +11,7 @@ from endoscope.analysis.anomalies import Look
 from endoscope.analysis.rules import Where, named
 from endoscope.recording.captured import Captured
 from endoscope.recording.measuring import Row, all_rows
+from endoscope.recording.quiet import quiet
 from endoscope.recording.structures import Structure
 from endoscope.schema.stats import SAMPLE, WHOLE
 from endoscope.stats import Measured, Request, measure
@@ -21,7 +22,7 @@ def look_at(captured: Captured, structure: Structure, step: tuple[int, str], whe
     types: dict[tuple[str, str, int], str] = {}
     if structure.graph is not None:
         types = {(n["node"], n["role"], n["pass"]): n.get("type", "") for n in structure.graph["nodes"]}
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with quiet(), torch.no_grad():
         rows = [row for row in all_rows(captured, structure) if where.may_be(row.of) and _is_meant(row, types, where)]
         if not rows:
             return []

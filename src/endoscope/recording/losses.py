@@ -16,11 +16,10 @@ from endoscope.capture.leaves import argument_tensors
 from endoscope.capture.source import position_outside
 from endoscope.recording.gradients import DEFAULT
 from endoscope.recording.outside import Op, OutsideMode, data_of, targets_of
+from endoscope.recording.quiet import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Captured
-
-_quiet = torch._C.DisableTorchFunction
 
 
 class Losses:
@@ -107,7 +106,7 @@ class Losses:
         self.mode.stop()
         try:
             losses = [t for t in ([tensors] if isinstance(tensors, Tensor) else tensors) if isinstance(t, Tensor)]
-            with _quiet():
+            with quiet():
                 self._hold_targets()
                 name = captured.gradients.block or next(
                     (captured.losses[id(t)] for t in losses if id(t) in captured.losses), DEFAULT

@@ -20,6 +20,7 @@ from torch import Tensor
 from endoscope.capture.regions import version_of
 from endoscope.recording.captured import Captured, Entry, size_of
 from endoscope.recording.gradients import Found
+from endoscope.recording.quiet import quiet
 from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
 from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
@@ -96,7 +97,7 @@ class Meter:
 
 def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped: bool = False) -> Package:
     """Runs on the training thread, so that nothing is held any longer; autograd and our own modes are off."""
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with quiet(), torch.no_grad():
         rows = _rows(captured, structure, skipped)
         extra = {
             "no_gradient": [] if skipped else _without_gradient(captured),

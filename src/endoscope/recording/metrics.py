@@ -19,13 +19,15 @@ _EMPTY = "a metric is a number, or one number for each sample; this one is empty
 
 
 def held_number(value: Any) -> Any:
-    """The value as it is now: a float, a numpy array with one element per sample, or a tensor that nobody writes into."""
+    """The value as it is now: a float, an array with one element per sample, or a tensor that nobody writes into."""
     if value.__class__ is float:
         return value
     if _is_tensor(value):
         import torch
 
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        from endoscope.recording.quiet import quiet
+
+        with quiet(), torch.no_grad():
             if value.numel() == 0:
                 raise BadArgument(_EMPTY)
             if value.is_complex():
@@ -49,7 +51,9 @@ def plain_number(value: Any) -> Any:
     if _is_tensor(value):
         import torch
 
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        from endoscope.recording.quiet import quiet
+
+        with quiet(), torch.no_grad():
             value = value.detach()
             if value.numel() == 1:
                 return float(value.item())

@@ -8,10 +8,12 @@ From then on it is known which optimizer ends a step.
 
 from __future__ import annotations
 
-import os.path
+import gc
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from torch.optim import Optimizer
 
 from endoscope.recording.metrics import held_number
 from endoscope.recording.watch import Watch
@@ -24,6 +26,8 @@ class Optimizers:
         self._watches = watches
         self.everywhere = False  # all optimizers of the process are hooked
         self.running: list[int] = []  # ids of those whose `step` runs, the outermost first
+        self._others_came = True  # another optimizer has stepped since the first one did
+        self._has_looked = self._found = False
         self.iteration = -1  # returns to the first optimizer so far
         self._known: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers that move nothing that is watched
@@ -45,6 +49,14 @@ class Optimizers:
     @property
     def known(self) -> bool:
         return bool(self._known)
+
+    def exist(self) -> bool:
+        """Whether any optimizer of this process holds a watched parameter. It looks through all objects, once."""
+        if not self._has_looked:
+            self._has_looked = True
+            found = [one for one in gc.get_objects() if issubclass(type(one), Optimizer)]
+            self._found = any(watch.moved_by(optimizer) for optimizer in found for watch in self._watches)
+        return self._found
 
     @property
     def is_inner(self) -> bool:
@@ -107,8 +119,9 @@ class Optimizers:
         """The number of the iteration: it grows with each return to the first optimizer."""
         if self._first is None or self._first() is None:
             self._first = weakref.ref(optimizer)
-        if self._first() is optimizer:
+        if self._first() is optimizer and (self._others_came or len(self._known) == 1):
             self.iteration += 1
+        self._others_came = self._first() is not optimizer
         return self.iteration
 
     # ---- words -----------------------------------------------------------------------------------
@@ -126,7 +139,9 @@ class Optimizers:
         if len(self._watches) > 1 and watches:
             return ", ".join(watch.name or type(watch.module).__name__ for watch in watches)
         parts = [name.split(".")[:-1] for _, name in moved]
-        common = os.path.commonprefix(parts)
+        common = parts[0] if parts else []
+        while not all(part[: len(common)] == common for part in parts):
+            common = common[:-1]
         return ".".join(common) or f"optimizer {1 + list(self._known).index(optimizer)}"
 
     def rates(self, optimizer: Any) -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of, versions_of
+from endoscope.recording.quiet import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.names import Names
@@ -31,7 +32,7 @@ class Parameters:
         self.late: set[int] = set()  # positions that somebody had written into unseen before they were copied
         self._memory: dict[int | None, int] = {}  # address -> position; made when it is needed
         if learned.written_parameters:
-            with torch._C.DisableTorchFunction(), torch.no_grad():
+            with quiet(), torch.no_grad():
                 self.copy(learned.written_parameters)
 
     def copy(self, positions: Iterable[int]) -> None:
@@ -74,7 +75,7 @@ class Parameters:
 
     def copy_all(self) -> None:
         """An optimizer with a closure: its forward passes are inside its update."""
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with quiet(), torch.no_grad():
             self.copy(range(len(self._names.tensors)))
 
     def before_write(self, written: list[Tensor]) -> None:
@@ -88,11 +89,11 @@ class Parameters:
                 found.append(position)
         if found:
             self._learned.written_parameters.update(found)
-            with torch._C.DisableTorchFunction(), torch.no_grad():
+            with quiet(), torch.no_grad():
                 self.copy(found)
 
     def _in_memory_of(self, tensor: Tensor) -> int | None:
-        with torch._C.DisableTorchFunction():
+        with quiet():
             if not self._memory:
                 self._memory = {storage_key(p): i for i, p in enumerate(self._names.tensors)}
             return self._memory.get(storage_key(tensor))

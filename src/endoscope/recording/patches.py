@@ -1,8 +1,8 @@
-"""Two names of torch that are patched while a step is captured: they say when a backward pass runs, and when one clips.
+"""Two names of torch that are patched while a step is captured: they say when a backward pass runs, and who clips.
 
-- `torch.autograd._engine_run_backward`: `loss.backward()` and `torch.autograd.backward(...)` both call it, whoever calls
-  them and however their name was imported. Passes inside of a pass (checkpointing with `use_reentrant=True`) belong to
-  the outer one; `torch.autograd.grad` is no pass.
+- `torch.autograd._engine_run_backward`: `loss.backward()` and `torch.autograd.backward(...)` both call it, whoever
+  calls them and however their name was imported. Passes inside of a pass (checkpointing with `use_reentrant=True`)
+  belong to the outer one; `torch.autograd.grad` is no pass.
 - `torch.nn.utils.clip_grad._clip_grads_with_norm_`: all ways to clip by the norm end there, with the norm.
 """
 

@@ -22,6 +22,7 @@ from endoscope.capture.records import Node
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import tracing
 from endoscope.recording.captured import Captured
+from endoscope.recording.quiet import quiet
 from endoscope.recording.structures import Structure
 from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.ops import Kind
@@ -100,7 +101,7 @@ class SecondRun:
             slot = self.recorder.nodes[number][5]
             if source.kind is Kind.OUTPUT:
                 continue
-            with torch._C.DisableTorchFunction():
+            with quiet():
                 buffer = buffers.get(source.name) if source.kind is Kind.BUFFER else None
                 tensor = (
                     self._source(source.kind, positions.get(source.name), slot) if buffer is None else buffer.clone()
@@ -145,7 +146,7 @@ class SecondRun:
 
     def _held(self, raw: Node) -> list[Tensor]:
         """What the step itself computed, if that is held."""
-        with torch._C.DisableTorchFunction():
+        with quiet():
             found = [self._source(Kind.INPUT, None, slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
         if not found or any(tensor is None for tensor in found):
             raise _Lost
@@ -155,7 +156,7 @@ class SecondRun:
 
     def _data_of_this_step(self, slot: int) -> Tensor:
         """Data that the step has made: in another step the same operations may have made it with other numbers."""
-        with torch._C.DisableTorchFunction():
+        with quiet():
             tensor = self._values[slot].detach().clone()
         self.trace.recorder.read(tensor)
         return tensor
@@ -180,7 +181,7 @@ class SecondRun:
         found: list[Tensor] = []
         argument_tensors(out, found)
         if raw.facts.type in UNINITIALISED:
-            with torch.no_grad(), torch._C.DisableTorchFunction():
+            with quiet(), torch.no_grad():
                 _ = [tensor.zero_() for tensor in found]
         written = [t for t in raw.facts.written(args, kwargs) if isinstance(t, Tensor)] if raw.facts.written else []
         rest = [t for t in written if not any(t is f for f in found)]
@@ -203,7 +204,7 @@ class SecondRun:
                 made = self.recorder.nodes[self.recorder.slot_node[slot]]
                 if tensor._base is not None or made[0].type in UNINITIALISED or made[0].written is not None:
                     return tensor
-        with torch._C.DisableTorchFunction():
+        with quiet():
             return torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device)
 
     def _had_gradient(self, raw: Node, tensors: list[Tensor]) -> bool:
@@ -251,7 +252,7 @@ class SecondRun:
         for slot in slots:
             loss = self._tensors.get(slot)
             if loss is not None and loss.requires_grad:
-                with torch._C.DisableTorchFunction():
+                with quiet():
                     seed = torch.ones_like(loss.detach())
                 torch.autograd.backward([loss], [seed], retain_graph=True)
 

@@ -1,7 +1,7 @@
 """Which tensors of a step are recorded: by default everything a module returns and owns, or what patterns choose.
 
-Single operations are seen only in traced steps: as long as any is recorded, every step is traced. Without patterns these
-are the attention weights of a hand-written softmax.
+Single operations are seen only in traced steps: as long as any is recorded, every step is traced. Without patterns
+these are the attention weights of a hand-written softmax.
 """
 
 from __future__ import annotations

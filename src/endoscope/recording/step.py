@@ -12,6 +12,7 @@ import torch
 
 from endoscope.errors import BadArgument
 from endoscope.recording.metrics import held_number
+from endoscope.recording.quiet import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Captured
@@ -45,6 +46,7 @@ class Step:
         self.skipped = False  # its gradients were cleared, or found to be infinite, before an optimizer used them
         self.iteration = -1  # returns to the first optimizer so far
         self.optimizers: list[int] = []  # ids of those that have stepped
+        self.updated = ""  # what they move, where several take turns: the type of a step that was not given one
         self.part_from = 0  # captured tensors before the first forward pass after the last backward pass
         self.part_metrics: dict[str, Any] = {}  # reported since then
         self.part_forwards = 0
@@ -112,7 +114,7 @@ class Step:
         With `keep=False` its values are let go of at once, so that word is the last one.
         """
         try:
-            with torch._C.DisableTorchFunction():
+            with quiet():
                 if type is not None:
                     self.type = str(type)
                 if keep is not _NOT_SAID:

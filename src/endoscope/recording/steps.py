@@ -35,6 +35,7 @@ from endoscope.recording.heap import Heap
 from endoscope.recording.hooks import Hooks
 from endoscope.recording.names import Names
 from endoscope.recording.optimizers import Optimizers
+from endoscope.recording.quiet import quiet
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
@@ -53,6 +54,11 @@ IN_EVALUATION_MODE = (
 UNSEEN_PASS = (
     "gradients arrived, and no backward pass was seen beginning, so those of activations are missing. Call "
     "`loss.backward()`, or `torch.autograd.backward(...)`."
+)
+NO_PASS = (
+    "the parameters were moved by hand, and no backward pass was seen: there are no gradients, and the loss is not "
+    "known. Call `loss.backward()`, or name the loss: `with run.step() as step:` and "
+    "`step.tag('loss', loss, kind='loss')`."
 )
 NO_FORWARD = (
     "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
@@ -185,7 +191,8 @@ class Steps:
             self._left_out(step)
             return
         self._heap.keep()
-        self._capture(step, expected)
+        with quiet():
+            self._capture(step, expected)
 
     def _capture(self, step: Step, expected: str) -> None:
         self._names.refresh()
@@ -231,6 +238,10 @@ class Steps:
         self._gap("queue", f"step {step.number} was left out: the queue to the writer was full")
 
     def finish(self, step: Step) -> None:
+        with quiet():
+            self._finish(step)
+
+    def _finish(self, step: Step) -> None:
         """Decide, measure, hand over; whatever happens, let go of everything."""
         self.open, self.last = None, step.number
         captured, step.captured = step.captured, None
@@ -238,7 +249,7 @@ class Steps:
         step.metrics |= step.part_metrics
         said = self._schedule.user_decides
         if step.type is None and not step.explicit:
-            step.type = self._optimizers.type_of(step.optimizers)
+            step.type = step.updated
             self._types_after[self.last_type] = step.type
         try:
             if captured is not None:
@@ -280,7 +291,7 @@ class Steps:
             self._gap("when", problem)
 
     def _learn_from_dropped(self, step: Step, captured: Captured) -> None:
-        with self.shield("the structure of a step"), torch._C.DisableTorchFunction():
+        with self.shield("the structure of a step"), quiet():
             self._finisher.structure(step, captured, self._selection)
 
     def _let_go(self, captured: Captured, kept: bool) -> None:
@@ -376,6 +387,7 @@ class Steps:
         """A step begins with a forward pass, which has begun already."""
         step = Step(self, self.next, None, explicit=False)
         step.forwards = 1
+        self._optimizers.forward_begins()
         self._look_for_no_parts()
         self.begin(step)
         captured, hooks = step.captured, step.hooks
@@ -423,14 +435,15 @@ class Steps:
     def _is_over(self, step: Step) -> bool:
         """Whether a step ends although no optimizer has ended it."""
         if step.moved or step.failed:
-            self._optimizers.forward_begins()
             return True
-        if not self._passes.were_seen:
-            return False
-        if self._passes.are_cleared():
+        if self._passes.were_seen and self._passes.are_cleared():
             step.skipped, step.iteration = True, self._optimizers.iteration
             return True
-        return not self._optimizers.known and self._passes.were_moved_by_hand()
+        if self._optimizers.known or not self._passes.were_moved_by_hand() or self._optimizers.exist():
+            return False
+        if not self._passes.were_seen and step.captured is not None:
+            step.captured.refused.append(GapRecord("", "gradient", NO_PASS))
+        return True
 
     # ---- parts of a model that are called one by one ---------------------------------------------
 
@@ -460,6 +473,7 @@ class Steps:
                 self.finish(step)
             step = Step(self, self.next, None, explicit=False)
             step.forwards, step.began_with_part = 1, True
+            self._optimizers.forward_begins()
             self.begin(step)
             if step.captured is not None and step.hooks is not None:
                 if step.captured.tracer is not None:
@@ -480,45 +494,49 @@ class Steps:
                 if self._foreign():
                     return None
                 step = self.open
-            if step is None:
-                return None
-            if getattr(optimizer, "found_inf", None) is not None:
-                step.skipped = bool(optimizer.found_inf)
-            if step.captured is None or step.hooks is None or self._optimizers.is_inner:
-                return None
-            if _task() == -1:
-                if step.captured.tracer is not None:
-                    step.captured.tracer.pause()
-                step.hooks.losses.pause()
-            return self._read(step.captured, optimizer, args, kwargs)
+            closure = args[1] if len(args) > 1 else kwargs.get("closure")
+            if step is not None:
+                self._look_before_update(step, optimizer, closure is not None)
+            if closure is not None and not self._optimizers.is_inner:
+                return self._with_observed(closure, optimizer, args, kwargs)
         except Exception as error:
             self.shield.failed("the beginning of an update", error)
         return None
 
-    def _read(self, captured: Captured, optimizer: Any, args: Any, kwargs: Any) -> Any:
-        """Gradients and parameters, before the optimizer writes; with a closure, its gradients after each call of it."""
-        moved = [p for group in optimizer.param_groups for p in group["params"]]
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        captured.before_update(moved, getattr(optimizer, "grad_scale", None), closure is not None)
-        if closure is None:
-            return None
-        positions = [captured.names.positions[id(p)] for p in moved if id(p) in captured.names.positions]
-        tracer, shield = captured.tracer, self.shield
+    def _look_before_update(self, step: Step, optimizer: Any, has_closure: bool) -> None:
+        """Gradients and parameters, before the optimizer writes."""
+        if getattr(optimizer, "found_inf", None) is not None:
+            step.skipped = bool(optimizer.found_inf)
+        captured = step.captured
+        if captured is None or step.hooks is None or self._optimizers.is_inner:
+            return
+        if _task() == -1:
+            if captured.tracer is not None:
+                captured.tracer.pause()
+            step.hooks.losses.pause()
+        captured.before_update(_moved(optimizer), getattr(optimizer, "grad_scale", None), has_closure)
+
+    def _with_observed(self, closure: Any, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        """With a closure the forward pass is inside of the update; there are gradients when the closure returns."""
 
         def observed() -> Any:
-            if tracer is not None:
-                tracer.resume()
+            if (before := self._captured_here()) is not None and before.tracer is not None:
+                before.tracer.resume()
             try:
                 return closure()
             finally:
-                if tracer is not None:
-                    tracer.pause()
-                with shield("the gradients of a closure"):
-                    captured.gradients.closure_returned(positions)
+                with self.shield("the gradients of a closure"):
+                    if (captured := self._captured_here()) is not None:
+                        if captured.tracer is not None:
+                            captured.tracer.pause()
+                        captured.closure_returned(_moved(optimizer))
 
         if len(args) > 1:
             return (args[0], observed, *args[2:]), kwargs
         return args, {**kwargs, "closure": observed}
+
+    def _captured_here(self) -> Captured | None:
+        return None if self.open is None or self._foreign() else self.open.captured
 
     def after_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
@@ -530,7 +548,8 @@ class Steps:
                 return
             self._passed_over = False
             if step.captured is not None:
-                step.captured.gradients.after_update()
+                with quiet():
+                    step.captured.gradients.after_update()
             self._note_update(step, optimizer)
             if _task() != -1:  # one of many optimizers, each of which moves a parameter as its gradient arrives
                 step.moved = True
@@ -547,6 +566,8 @@ class Steps:
         self._passes.optimizer_stepped()
         step.optimizers.append(id(optimizer))
         step.iteration = self._optimizers.count(optimizer)
+        if not step.explicit:
+            step.updated = self._optimizers.type_of(step.optimizers)
         for name, rate in self._optimizers.rates(optimizer):
             step.metrics.setdefault(name, rate)
 
@@ -578,3 +599,7 @@ class Steps:
             self._look_for_parts()
             self._gap("", NO_FORWARD)
             self.shield.say("no forward", f"Endoscope: {NO_FORWARD}")
+
+
+def _moved(optimizer: Any) -> list[Any]:
+    return [p for group in optimizer.param_groups for p in group["params"]]

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from endoscope.recording.captured import Captured, End, size_of
 from endoscope.recording.graph import Item, build_graph, place_of
 from endoscope.recording.names import Names
+from endoscope.recording.quiet import quiet
 from endoscope.recording.selection import Selection
 from endoscope.recording.tracer import StepRecorder
 
@@ -177,7 +177,7 @@ def _captured_items(captured: Captured) -> list[Item]:
 
 
 def _shapes(captured: Captured, names: Names, chosen: list[bool]) -> list[tuple[int, ...] | None]:
-    with torch._C.DisableTorchFunction():
+    with quiet():
         fixed: list[Any] = [size_of(t) for _, t in (*names.parameters, *names.buffers)]
         found = [*fixed, *[e.shape for e in captured.entries]]
     return [shape for shape, is_kept in zip(found, chosen, strict=True) if is_kept]

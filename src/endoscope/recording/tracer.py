@@ -28,11 +28,11 @@ from endoscope.capture.regions import version_of
 from endoscope.recording.names import Names
 from endoscope.recording.outcome import shielded
 from endoscope.recording.outside import Op, selects
+from endoscope.recording.quiet import quiet
 from endoscope.recording.stack import put_on, take_off
 from endoscope.schema.ops import Kind
 
 _UNSEEN, _RESTING = -1, -2  # in the place of the number of a call
-_quiet = torch._C.DisableTorchFunction
 
 
 class Keeper:
@@ -105,7 +105,7 @@ class StepRecorder(Recorder):
             if first and self.skips_evaluation and is_evaluation(module):
                 self.resting = True
                 return _RESTING
-            with _quiet():
+            with quiet():
                 return super().begin_module(module, args, kwargs)
         except Exception as error:
             self.give_up("a module call", error)
@@ -115,7 +115,7 @@ class StepRecorder(Recorder):
         if call < 0 or self.given_up:
             return
         try:
-            with _quiet():
+            with quiet():
                 super().end_module(call, out)
         except Exception as error:
             self.give_up("the result of a module", error)
@@ -185,10 +185,15 @@ class Tracer:
         read = recorder.read(tensor)
         if not isinstance(read, int) or read < 0:
             return self._slot_of_patchwork(tensor)
-        if read not in recorder.kept:
-            recorder.kept[read] = tensor
-            recorder.kept_versions[read] = version_of(tensor)
-        return read
+        return self.keep(read, tensor)
+
+    def keep(self, slot: int, tensor: Tensor) -> int:
+        """From now on the recorder copies the value of a slot if somebody is about to overwrite it."""
+        recorder = self.recorder
+        if slot not in recorder.kept:
+            recorder.kept[slot] = tensor
+            recorder.kept_versions[slot] = version_of(tensor)
+        return slot
 
     def _slot_of_patchwork(self, tensor: Tensor) -> int:
         """Several operations wrote into parts of it: no single slot has its value, so it is copied now."""
@@ -275,7 +280,7 @@ class Tracer:
         """Parameters and buffers that nothing has read get their slots; the values are let go of."""
         recorder = self.recorder
         if not recorder.given_up:
-            with _quiet():
+            with quiet():
                 recorder.complete_sources()
 
     def let_go(self) -> None:

@@ -49,7 +49,7 @@ class OwnHook:
         self._call = call
         self._kept_out = [] if kept_out is None else kept_out  # compilers, one for each recorded pass that runs
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         compiler, said = _exchange_compiler(None), None
         try:
             said = self._call(*args, **kwargs)
@@ -58,6 +58,7 @@ class OwnHook:
                 self._kept_out.append(compiler)
             else:
                 _exchange_compiler(self._kept_out.pop() if said == LET_IN and self._kept_out else compiler)
+        return said if said.__class__ is tuple else None  # new arguments for an optimizer
 
     def __deepcopy__(self, _: Any) -> Hook:
         return do_nothing

@@ -1,0 +1,53 @@
+"""Steps that were to be recorded and are not there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from endoscope.findings import completeness
+from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import ERROR, WARNING
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """If there is no step at all, `no_steps` speaks of it."""
+    recording = facts.recording
+    if not facts.steps:
+        return
+    lost = completeness.lost_steps(recording)
+    count = completeness.count_lost(recording, len(lost))
+    wanted = len(facts.steps) + count
+    share = count / wanted
+    if share < limits["share"]:
+        return
+    often = Counter(lost.values()).most_common(1)
+    why = often[0][0] if often else completeness.why_writing_failed(recording)
+    detail = f"{count} of {wanted} steps that were to be recorded are missing, so little can be said about them"
+    yield Seen(
+        severity=ERROR if share >= limits["error_share"] else WARNING, title="most steps are missing",
+        detail=f"{detail}. Most often: {why}", value=share, threshold=limits["share"],
+        steps=np.array(sorted(lost), np.int64),
+    )  # fmt: skip
+
+
+CHECK = Check(
+    name="lost_steps",
+    description="Most of the steps that were to be recorded could not be: the others may not tell what happened.",
+    stage=Stage.RECORDING,
+    run=run,
+    thresholds={"share": 0.5, "error_share": 0.9},
+    causes=(
+        "The disk was full, or the folder has gone.",
+        "The disk is slower than the recording: the queue to the writer was full.",
+        "Recording a step failed, with the error that stands in the gaps.",
+    ),
+    remedies=(
+        "Free some space, or limit the recording: `endoscope.Run(root, max_bytes=10**9)`.",
+        "Record fewer steps and values: `endoscope.Run(root, when=10, keep=0)`.",
+        "Record to a disk of this machine and move the trial afterwards.",
+    ),
+)
