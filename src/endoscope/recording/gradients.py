@@ -17,15 +17,17 @@ from then on these have such a hook in each captured step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from endoscope.capture.regions import version_of
+from endoscope.capture.regions import version_of, versions_of
 from endoscope.recording.quiet import quiet
 from endoscope.schema.recording import GRADIENT
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "loss"
 USED = "gradient"  # of a parameter: what the optimizer uses, where the parts of several losses are kept apart
+OURS = -1  # in the place of a version: a copy, into which nobody else writes
 _GRAD = attrgetter("grad")
 
 
@@ -45,7 +48,14 @@ class Found(NamedTuple):
     of: str
     pass_: int  # the n-th update in the step that uses it
     tensor: Tensor
-    version: int  # -1: it is ours, so nobody writes into it
+
+
+class Update(NamedTuple):
+    """What `.grad` of some parameters was when an optimizer began, or when its closure returned."""
+
+    positions: Sequence[int]
+    gradients: list[Tensor | None]
+    versions: list[int]
 
 
 class Gradients:
@@ -60,104 +70,121 @@ class Gradients:
         self._copies = learned.gradients_are_overwritten
         self.block: str | None = None  # the name that `step.gradients(name)` around us says
         self.name: str | None = None  # of the pass that runs
+        self.active: str | None = None  # what arrives belongs to this loss: that of the pass, or of the block
         self.names: dict[str, None] = {}  # of all passes, in order
         self.passes = 0  # that have begun
-        self._start: list[tuple[Tensor | None, int]] | None = None  # `.grad` before the first pass
+        self.apart = False  # parts of losses are kept apart
+        self.lost: set[int] = set()  # positions whose gradient was overwritten before it could be measured
+        self.clipping: list[tuple[Any, Any]] = []  # norm and limit of each call that clips
+        self._start: list[Tensor | None] | None = None  # `.grad` before the first pass
+        self._start_versions: list[int] = []
         self._before: dict[int, Tensor] = {}  # what was not cleared before the step
         self._after: list[Tensor | None] = []  # `.grad` after the last pass
         self._after_versions: list[int] = []
-        self.apart = False  # parts of losses are kept apart
         self._hooked: set[int] = set()  # positions of the parameters that have a hook
         self._parts: dict[tuple[int, str], Tensor] = {}  # what came through these hooks, by loss
         self._accumulated: dict[int, tuple[Tensor, int]] = {}  # `.grad` as the running pass has made it
-        self._used: list[Found] = []
-        self._uses: dict[int, int] = {}  # position -> updates that have used its gradient
-        self.lost: set[int] = set()  # positions whose gradient was overwritten before it could be measured
+        self._updates: list[Update] = []
+        self._checked = 0  # updates that have ended
+        self._fresh: list[int] = []  # positions whose gradient an optimizer has used since the last pass began
         self._handles: list[Any] = []
-        self.clipping: list[tuple[Any, Any]] = []  # norm and limit of each call that clips
-        self._fresh: set[int] = set()  # positions whose gradient an optimizer has used since the last pass began
-        self._checked = 0  # of `_used`: so many were seen to be intact after their update
 
     # ---- captured tensors ------------------------------------------------------------------------
 
     def watch(self, entry: Entry, tensor: Tensor) -> None:
         """The gradients of this tensor, from now on, are those of the entry."""
+
+        def came(gradient: Tensor) -> None:
+            name = self.active
+            if name is None:  # `torch.autograd.grad`: a result for the user, and the gradient of no loss
+                return
+            known = entry.gradients
+            if known is None:
+                entry.gradients = {name: (gradient, version_of(gradient))}
+            else:
+                self._add(known, name, gradient)
+
         try:
-            self._handles.append(tensor.register_hook(partial(self._came, entry)))
+            self._handles.append(tensor.register_hook(came))
             entry.is_watched = True
         except RuntimeError:  # autograd has given it up: a view whose base was overwritten
             return
 
-    def _came(self, entry: Entry, gradient: Tensor) -> None:
-        name = self.name or self.block
-        if name is None:  # `torch.autograd.grad`: a result for the user, and the gradient of no loss
-            return
+    def _add(self, known: dict[str, tuple[Tensor, int]], name: str, gradient: Tensor) -> None:
         try:
-            known = entry.gradients
-            if known is None:
-                entry.gradients = {name: (gradient, gradient._version)}
-            elif name not in known:
-                known[name] = (gradient, gradient._version)
+            if name not in known:
+                known[name] = gradient, version_of(gradient)
             else:
-                known[name] = (_sum(known[name][0], gradient), -1)
+                known[name] = _sum(known[name][0], gradient), OURS
         except Exception as error:
             self._failed("a gradient", error)
 
     # ---- passes ----------------------------------------------------------------------------------
 
-    def restart(self) -> None:
-        """What the passes before the running one made was cleared, and belongs to an earlier step."""
-        self.passes = min(self.passes, 1)
-        self.names = {} if self.name is None else {self.name: None}
-        self._start = [(None, -1)] * len(self._parameters)
-        self._before, self._parts, self._used, self._uses = {}, {}, [], {}
-        self._after, self._after_versions, self._checked = [], [], 0
-
     def begin_block(self, name: str) -> str | None:
         """What comes from now on belongs to the loss `name`; returns what it belonged to before."""
         before, self.block = self.block, name
+        self.active = self.name or name
         with quiet(), torch.no_grad():
             self._keep_apart()
         self.names[name] = None
         return before
 
+    def end_block(self, before: str | None) -> None:
+        self.block = before
+        self.active = self.name or before
+
     def begin_pass(self, name: str) -> None:
         with quiet(), torch.no_grad():
             if self._start is None:
-                self._start = [(None, -1)] * len(self._parameters)
-                self._look_at_start(range(len(self._parameters)))
+                self._start = list(map(_GRAD, self._parameters))
+                self._start_versions = _versions(self._start)
+                self._keep_left_over(position for position, grad in enumerate(self._start) if grad is not None)
             else:
                 self._forget_what_was_cleared()
-                self._look_at_start(self._fresh)
-            self._fresh = set()
+                self._begin_again(self._fresh)
+            self._fresh = []
             if name != DEFAULT:
                 self._keep_apart()
-            self._hook_parameters(self._learned.used_up)
+            if self._learned.used_up:
+                self._hook_parameters(self._learned.used_up)
         self.passes += 1
         self.names[name] = None
-        self.name = name
+        self.name = self.active = name
 
     def end_pass(self) -> None:
         name, self.name = self.name or DEFAULT, None
+        self.active = self.block
         with quiet():
             self._after = list(map(_GRAD, self._parameters))
-            self._after_versions = [-1 if g is None else version_of(g) for g in self._after]
+            self._after_versions = _versions(self._after)
             for position, (gradient, version) in self._accumulated.items():
                 if self._after[position] is None and version_of(gradient) == version:
                     self._learned.used_up.add(position)
                     self._parts[position, name] = gradient
             self._accumulated = {}
 
-    def _look_at_start(self, positions: Iterable[int]) -> None:
+    def restart(self) -> None:
+        """What the passes before the running one made was cleared, and belongs to an earlier step."""
+        self.passes = min(self.passes, 1)
+        self.names = {} if self.name is None else {self.name: None}
+        self._start, self._start_versions = [None] * len(self._parameters), [-1] * len(self._parameters)
+        self._before, self._parts, self._updates, self._checked = {}, {}, [], 0
+        self._after, self._after_versions = [], []
+
+    def _begin_again(self, positions: Iterable[int]) -> None:
+        """An optimizer has used these gradients already: what is there now is left over."""
         assert self._start is not None
         for position in positions:
+            grad = self._start[position] = self._parameters[position].grad
+            self._start_versions[position] = OURS if grad is None else version_of(grad)
+        self._keep_left_over(positions)
+
+    def _keep_left_over(self, positions: Iterable[int]) -> None:
+        for position in positions:
             grad = self._parameters[position].grad
-            if grad is not None:
-                self._start[position] = grad, version_of(grad)
-                if _is_filled(grad):  # zeros are what `zero_grad(set_to_none=False)` leaves behind
-                    self._before[position] = grad.detach().clone()
-            else:
-                self._start[position] = None, -1
+            if grad is not None and _is_filled(grad):  # zeros are what `zero_grad(set_to_none=False)` leaves behind
+                self._before[position] = grad.detach().clone()
 
     def _forget_what_was_cleared(self) -> None:
         """Between two passes somebody may have cleared what was left over from earlier steps."""
@@ -166,6 +193,8 @@ class Gradients:
             if grad is None or not _is_filled(grad):
                 del self._before[position]
 
+    # ---- hooks of parameters ---------------------------------------------------------------------
+
     def _keep_apart(self) -> None:
         """The first name: what came before it is the part of the losses without one."""
         if self.apart:
@@ -173,11 +202,29 @@ class Gradients:
         self.apart = True
         for position, parameter in enumerate(self._parameters if self.passes else ()):
             grad = parameter.grad
-            if grad is not None and self._arrived(position, grad):
+            if grad is not None and self._has_arrived(position, grad, version_of(grad)):
                 self._parts.setdefault((position, DEFAULT), self._share(position, grad).clone())
         self._hook_parameters(range(len(self._parameters)))
 
+    def _hook_parameters(self, positions: Iterable[int]) -> None:
+        for position in positions:
+            parameter = self._parameters[position]
+            if parameter.requires_grad and position not in self._hooked:
+                self._hooked.add(position)
+                self._handles.append(parameter.register_hook(partial(self._part_came, position)))
+
+    def _part_came(self, position: int, gradient: Tensor) -> None:
+        name = self.active
+        if name is None:
+            return
+        try:
+            known = self._parts.get((position, name))
+            self._parts[position, name] = gradient if known is None else _sum(known, gradient)
+        except Exception as error:
+            self._failed("the gradient of a parameter", error)
+
     def look_for_used_up(self) -> None:
+        """In a traced step: is `.grad` still there when the pass ends?"""
         for position, parameter in enumerate(self._parameters):
             if parameter.requires_grad:
                 hook = partial(self._was_accumulated, position)
@@ -194,115 +241,112 @@ class Gradients:
             else:
                 self._accumulated[position] = gradient, version_of(gradient)
 
-    def _hook_parameters(self, positions: Iterable[int]) -> None:
-        for position in positions:
-            parameter = self._parameters[position]
-            if parameter.requires_grad and position not in self._hooked:
-                self._hooked.add(position)
-                self._handles.append(parameter.register_hook(partial(self._part_came, position)))
-
-    def _part_came(self, position: int, gradient: Tensor) -> None:
-        name = self.name or self.block
-        if name is None:
-            return
-        try:
-            known = self._parts.get((position, name))
-            self._parts[position, name] = gradient if known is None else _sum(known, gradient)
-        except Exception as error:
-            self._failed("the gradient of a parameter", error)
-
     # ---- updates ---------------------------------------------------------------------------------
 
     def before_update(self, positions: Sequence[int], scale: Any) -> None:
         """An optimizer is about to use `.grad`; with `scale`, it divides by that."""
-        with quiet(), torch.no_grad():
-            for position in positions:
-                grad = self._parameters[position].grad
-                if grad is None or not self._arrived(position, grad):
-                    continue
-                if position in self._before and self._was_changed_since_the_pass(position, grad):
-                    self.lost.add(position)  # clipped together with what was left over: it cannot be told apart
-                    continue
+        gradients = [self._parameters[position].grad for position in positions]
+        update = Update(positions, gradients, _versions(gradients))
+        if self._before or scale is not None or self._copies:
+            update = self._copied(update, scale)
+        self._updates.append(update)
+
+    def _copied(self, update: Update, scale: Any) -> Update:
+        """Without what was left over, unscaled, and safe from being overwritten."""
+        for place, position in enumerate(update.positions):
+            grad = update.gradients[place]
+            if grad is None or not self._has_arrived(position, grad, update.versions[place]):
+                update.gradients[place] = None
+            elif position in self._before and self._was_changed_since_the_pass(position, grad):
+                self.lost.add(position)  # clipped together with what was left over: it cannot be told apart
+                update.gradients[place] = None
+            else:
                 share = self._share(position, grad)
-                if scale is not None:
-                    share = share / scale.to(share.device)
-                self._use(position, share.detach().clone() if self._copies and share is grad else share, share is grad)
+                share = share if scale is None else share / scale.to(share.device)
+                update.gradients[place] = share.detach().clone() if share is grad else share
+                update.versions[place] = OURS
+        return update
 
     def closure_returned(self, positions: Sequence[int]) -> None:
         """An optimizer called for gradients once more: those of this call are its own."""
         with quiet(), torch.no_grad():
-            for position in positions:
-                grad = self._parameters[position].grad
-                if grad is not None:
-                    self._use(position, grad.detach().clone(), False)
-
-    def _use(self, position: int, gradient: Tensor, is_theirs: bool) -> None:
-        number = self._uses[position] = self._uses.get(position, 0) + 1
-        version = version_of(gradient) if is_theirs and not self._copies else -1
-        self._used.append(Found(position, USED, number, gradient, version))
+            found = [self._parameters[position].grad for position in positions]
+            copies = [None if grad is None else grad.detach().clone() for grad in found]
+            self._updates.append(Update(positions, copies, [OURS] * len(copies)))
 
     def after_update(self) -> None:
-        new, self._checked = self._used[self._checked :], len(self._used)
-        self._fresh.update([one.position for one in new])
-        if any(self._is_overwritten(one) for one in new):
-            self._learned.gradients_are_overwritten = True
+        for update in self._updates[self._checked :]:
+            self._fresh += update.positions
+            self._learned.gradients_are_overwritten |= bool(_overwritten(update))
+        self._checked = len(self._updates)
 
     def before_write(self, written: Sequence[Tensor]) -> None:
         """In a traced step: somebody is about to write into these tensors, as `zero_grad(set_to_none=False)` does."""
         ids = set(map(id, written))
-        for number, one in enumerate(self._used):
-            if one.version >= 0 and id(one.tensor) in ids and not self._is_overwritten(one):
-                self._used[number] = one._replace(tensor=one.tensor.detach().clone(), version=-1)
-                self._learned.gradients_are_overwritten = True
-
-    def _is_overwritten(self, one: Found) -> bool:
-        return one.version >= 0 and version_of(one.tensor) != one.version
+        for update in self._updates:
+            gone = _overwritten(update)
+            for place, grad in enumerate(update.gradients):
+                if grad is not None and id(grad) in ids and place not in gone and update.versions[place] != OURS:
+                    update.gradients[place], update.versions[place] = grad.detach().clone(), OURS
+                    self._learned.gradients_are_overwritten = True
 
     # ---- results ---------------------------------------------------------------------------------
 
     def of_parameters(self, skipped: bool) -> Iterator[Found]:
         """All gradients of parameters that are still what they were."""
+        used_up = self._learned.used_up
         for (position, name), part in self._parts.items():
-            if self.apart or position in self._learned.used_up:
-                yield Found(position, GRADIENT + name, 1, part, -1)
+            if self.apart or position in used_up:
+                yield Found(position, GRADIENT + name, 1, part)
         of = USED if self.apart else GRADIENT + DEFAULT
-        for one in () if skipped else (*self._used, *self._left_by_the_last_pass()):
-            if self._is_overwritten(one):
-                self.lost.add(one.position)
-                self._learned.gradients_are_overwritten = True
-            elif self.apart or one.position not in self._learned.used_up:
-                yield one._replace(of=of)
+        passes: Counter[int] = Counter()
+        for update in () if skipped else (*self._updates, self._left_by_the_last_pass()):
+            gone = _overwritten(update)
+            for place, position in enumerate(update.positions):
+                gradient = update.gradients[place]
+                if place in gone:
+                    self.lost.add(position)
+                    self._learned.gradients_are_overwritten = True
+                elif self._counts(update, place) and (self.apart or position not in used_up):
+                    passes[position] += 1
+                    yield Found(position, of, passes[position], gradient)  # type: ignore[arg-type]
 
-    def _left_by_the_last_pass(self) -> Iterator[Found]:
+    def _counts(self, update: Update, place: int) -> bool:
+        """Whether that gradient is of this step: a copy is, anything else if something has arrived there."""
+        version, gradient = update.versions[place], update.gradients[place]
+        if gradient is None:
+            return False
+        return version == OURS or self._has_arrived(update.positions[place], gradient, version)
+
+    def _left_by_the_last_pass(self) -> Update:
+        """Gradients that no optimizer has used."""
+        update = Update([], [], [])
+        used = {position for one in self._updates for position in one.positions} | self.lost
         for position, (grad, version) in enumerate(zip(self._after, self._after_versions, strict=True)):
-            if grad is None or position in self._uses or position in self.lost or self.apart:
+            if grad is None or position in used or self.apart or not self._has_arrived(position, grad, version):
                 continue
-            if self._arrived_by(position, grad, version):
-                share = self._share(position, grad)
-                yield Found(position, USED, 1, share, version if share is grad else -1)
+            share = self._share(position, grad)
+            update.positions.append(position)  # type: ignore[attr-defined]
+            update.gradients.append(share)
+            update.versions.append(version if share is grad else OURS)
+        return update
 
     def reached(self) -> set[int]:
         """Positions of the parameters that got a gradient."""
-        found = {position for position, _ in self._parts} | set(self._uses) | self.lost
-        return found | {
-            position
-            for position, (grad, version) in enumerate(zip(self._after, self._after_versions, strict=True))
-            if grad is not None and self._arrived_by(position, grad, version)
-        }
+        found = {position for position, _ in self._parts} | self.lost
+        for update in (*self._updates, self._left_by_the_last_pass()):
+            found |= {position for place, position in enumerate(update.positions) if self._counts(update, place)}
+        return found
 
     def left_over(self) -> dict[int, Tensor]:
         """What was not cleared before the step, by position."""
         return self._before
 
-    def _arrived(self, position: int, grad: Tensor) -> bool:
-        return self._arrived_by(position, grad, version_of(grad))
-
-    def _arrived_by(self, position: int, grad: Tensor, version: int) -> bool:
+    def _has_arrived(self, position: int, grad: Tensor, version: int) -> bool:
         """Whether something has come since the first pass began."""
         if self._start is None:  # nobody has seen a pass begin
             return True
-        before, version_before = self._start[position]
-        return before is not grad or version != version_before
+        return self._start[position] is not grad or version != self._start_versions[position]
 
     def _was_changed_since_the_pass(self, position: int, grad: Tensor) -> bool:
         return (
@@ -323,9 +367,27 @@ class Gradients:
 
     def let_go(self) -> None:
         self.stop()
-        self._start, self._after, self._after_versions = None, [], []
+        self._start, self._after, self._updates = None, [], []
         self._before, self._parts = {}, {}
-        self._used = []
+
+
+def _versions(gradients: list[Tensor | None]) -> list[int]:
+    """Of tensors that are there; without a turn in Python for each, where all or none are."""
+    missing = sum(map(is_, gradients, repeat(None)))
+    if missing == len(gradients):
+        return [OURS] * missing
+    if not missing:
+        return versions_of(gradients)  # type: ignore[arg-type]
+    return [OURS if gradient is None else version_of(gradient) for gradient in gradients]
+
+
+def _overwritten(update: Update) -> list[int]:
+    """Places of gradients that somebody has written into since they were noted."""
+    now = _versions(update.gradients)
+    if now == update.versions:
+        return []
+    noted = update.versions
+    return [place for place in range(len(now)) if noted[place] != OURS and now[place] != noted[place]]
 
 
 def _is_filled(gradient: Tensor) -> bool:

@@ -89,7 +89,7 @@ class Step:
         try:
             yield
         finally:
-            gradients.block = before
+            gradients.end_block(before)
 
     def metric(self, name: str, value: Any) -> None:
         """A number of this step, kept whether the step is recorded or not. Of a tensor per sample the mean is kept."""

@@ -238,10 +238,6 @@ class Steps:
         self._gap("queue", f"step {step.number} was left out: the queue to the writer was full")
 
     def finish(self, step: Step) -> None:
-        with quiet():
-            self._finish(step)
-
-    def _finish(self, step: Step) -> None:
         """Decide, measure, hand over; whatever happens, let go of everything."""
         self.open, self.last = None, step.number
         captured, step.captured = step.captured, None
