@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import endoscope
+from tests.findings import incomplete
 from tests.findings.runs import blobs, classifier, curve, filled, scaled, train, two_losses
 
 Planted = tuple[Callable[[Path], Path], str | None]
@@ -23,6 +24,11 @@ def fault(check: str, node: str | None = None) -> Callable[[Callable[[Path], Pat
         return make
 
     return keep
+
+
+fault("no_steps")(incomplete.never_called)
+fault("lost_steps")(incomplete.full_disk)
+fault("lost_parts")(incomplete.another_model)
 
 
 class Log(nn.Module):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
+import endoscope
 from endoscope.cli import main
+from tests.findings import incomplete
 from tests.findings.planted import dying_relu
 from tests.findings.runs import classifier, curve, train
 
@@ -35,7 +38,10 @@ def test_nothing_is_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[st
     model = classifier()
     path = train(tmp_path, model, optimizer=torch.optim.Adam(model.parameters(), lr=0.003))
     assert main(["check", str(path)]) == 0
-    assert "Nothing looks wrong" in capsys.readouterr().out
+    assert capsys.readouterr().out == f"Nothing looks wrong in {path}, over 24 recorded steps.\n"
+    train(tmp_path, classifier(), steps=6)
+    assert main(["check", str(tmp_path)]) == 0
+    assert "over 30 recorded steps of 2 trials." in capsys.readouterr().out
 
 
 def test_no_recording_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,3 +71,86 @@ def test_the_list_of_checks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--list"]) == 0
     text = capsys.readouterr().out
     assert "dead_units" in text and "share = 0.5" in text
+
+
+# ---- what cannot be judged -----------------------------------------------------------------------
+
+
+def test_no_steps_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = incomplete.never_called(tmp_path)
+    for more in ([], ["--only", "dead_units"], ["--json"]):
+        assert main(["check", str(path), *more]) == 3
+        text = capsys.readouterr().out
+        assert "no_steps" in text and "with run.step():" in text
+        assert "Nothing looks wrong" not in text and "seen: step" not in text
+
+
+def test_a_trial_without_steps_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    incomplete.never_called(tmp_path)
+    dying_relu(tmp_path)
+    assert main(["check", str(tmp_path)]) == 3
+    text = capsys.readouterr().out
+    assert "[no_steps, trial]" in text and "[dead_units, trial-2]" in text
+
+
+def test_a_trial_that_has_just_begun_is_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = endoscope.Run(tmp_path)
+    run.flush()
+    code = main(["check", str(tmp_path)])
+    run.close()
+    text = capsys.readouterr().out
+    assert code == 0 and "still running" in text and "Nothing looks wrong" not in text
+
+
+def test_a_trial_that_was_not_closed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = endoscope.Run(tmp_path)
+    for number in range(3):
+        with run.step() as step:
+            step.metric("loss", 1.0 / (1 + number))
+    run.flush()
+    assert main(["check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("over 3 recorded steps. Still running: trial.\n")
+    later = time.time() + 1000
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert main(["check", str(tmp_path)]) == 0
+    monkeypatch.undo()
+    run.close()
+    assert "Ended early: trial; what came after" in capsys.readouterr().out
+
+
+def test_lost_steps_are_an_error_with_one_line_about_gaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = incomplete.slow_disk(tmp_path)
+    for more in ([], ["--only", "dead_units"]):
+        assert main(["check", str(path), *more]) == 2
+        text = capsys.readouterr().out
+        assert "most steps are missing   [lost_steps, trial]" in text and "Nothing looks wrong" not in text
+        assert [line for line in text.splitlines() if line.startswith("Gaps")] == [
+            "Gaps: 30 × step … was left out: the queue to the writer was full. "
+            f"See `endoscope.open({str(path)!r}).gaps`."
+        ]
+
+
+def test_a_silenced_lack_is_no_praise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = incomplete.never_called(tmp_path)
+    main(["check", str(path), "--silence", "no_steps"])
+    capsys.readouterr()
+    assert main(["check", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "Nothing looks wrong" not in text and "Silenced: no step was recorded (no_steps, trial)" in text
+
+
+def test_few_gaps_are_told_and_are_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = classifier()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    train(tmp_path, model, optimizer=optimizer)
+    with incomplete.quietly(tmp_path) as run:
+        run.watch(classifier())
+        with run.step() as step:
+            step.metric("odd", "no number")
+        for reason in ("a" * 100, "b", "c", "d"):
+            run._gap("", reason)
+    main(["check", str(tmp_path)])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Gaps")]
+    assert line.startswith("Gaps in trial-2: 1 × ") and "2 other reasons" in line and "aaa…" in line

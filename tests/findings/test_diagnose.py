@@ -150,9 +150,9 @@ def test_a_check_that_fails_does_not_hide_the_others(dead: Path) -> None:
     assert found[1].to_dict()["value"] is None
 
 
-def test_a_recording_without_steps_has_no_findings(tmp_path: Path) -> None:
+def test_a_recording_without_anything_has_one_finding(tmp_path: Path) -> None:
     endoscope.Run(tmp_path, trial="trial").close()
-    assert endoscope.diagnose(tmp_path / "trial") == []
+    assert [finding.check for finding in endoscope.diagnose(tmp_path / "trial")] == ["no_steps"]
 
 
 def test_no_torch_is_needed(dead: Path) -> None:

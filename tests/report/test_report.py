@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from endoscope.cli import main
+from endoscope.findings import silence
 from endoscope.report.build import report
 from endoscope.schema.recording import GapRecord, Key, StepRecord
 from endoscope.store.writer import TrialWriter
 from tests.findings.recorded_arrays import measured
+from tests.findings.runs import curve
 from tests.house.tree import run_python
 
 EVIL = "</style><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x00\u2028"
@@ -164,7 +166,26 @@ def test_several_trials_begin_with_a_table(tmp_path: Path) -> None:
 def test_a_trial_without_anything(tmp_path: Path) -> None:
     writer = TrialWriter.create(tmp_path, "empty")
     writer.close()
-    assert "Nothing looks wrong" in report(writer.path)
+    page = report(writer.path)
+    assert "no step was recorded" in page and "run.watch(model, optimizer)" in page
+    assert "othing looks wrong" not in page
+    silence.add(writer.path, "no_steps")
+    page = report(writer.path)
+    assert "Nothing else was found. Silenced: no step was recorded." in page and "othing looks wrong" not in page
+
+
+def test_a_sound_trial_says_over_how_many_steps(tmp_path: Path) -> None:
+    page = report(curve(tmp_path, [1.0 / (1 + number) for number in range(12)]))
+    assert "Nothing looks wrong, over 12 recorded steps." in page
+
+
+def test_gaps_are_told_once_for_all_steps(tmp_path: Path) -> None:
+    writer = TrialWriter.create(tmp_path, "gaps")
+    for number in range(5):
+        writer.write_gap(number, 1.0, GapRecord("queue", "", f"step {number} was left out: the queue was full"))
+    writer.close()
+    words = " ".join(read(report(writer.path)).words)
+    assert words.count("step … was left out: the queue was full: queue") == 1
 
 
 def test_numbers_that_are_not_finite(tmp_path: Path) -> None:

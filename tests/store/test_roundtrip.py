@@ -60,6 +60,7 @@ def test_steps_keys_metrics_notes_gaps(tmp_path: Path) -> None:
         "ordinal": 0, "step": 7, "type": "train", "time": 1_700_000_007.0, "why": "every step",
         "recording_seconds": 0.001, "graph": "abc", "raw": "", "raw_samples": [0, 2], "categories": ["cat", "dog"],
         "passes": 1, "tensors": 3, "config": '{"beam":4}', "extra": '{"cosine":{"a":0.25}}',
+        "iteration": -1, "skipped": 0,
     }  # fmt: skip
     first = reader.table("keys").to_pylist()[0]
     assert first == {

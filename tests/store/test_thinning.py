@@ -56,8 +56,9 @@ def write(tmp_path: Path, steps: int, max_bytes: int, raw: bool = True) -> Path:
     for number in range(steps):
         values = [RawValues(0, np.full((2, 500), number, np.float32), [0, 2])] if raw else []
         writer.write_step(step_record(writer, number, raw=values))
-        assert folder_bytes(writer.path / "rank-0") <= max_bytes
+        assert folder_bytes(writer.path) <= max_bytes
     writer.close()
+    assert folder_bytes(writer.path) <= max_bytes
     return writer.path
 
 
@@ -128,17 +129,6 @@ def test_a_reader_that_learns_of_thinning_from_missing_files(tmp_path: Path) -> 
     kept = [step.number for step in Recording(writer.path).steps]
     assert late.series("layer.0", "mean").steps.tolist() == kept
     assert late.problems == []
-
-
-def test_a_budget_that_cannot_be_kept_is_said_once(tmp_path: Path) -> None:
-    writer = TrialWriter.create(tmp_path, "trial", max_bytes=5_000)
-    for number in range(30):
-        writer.write_step(step_record(writer, number))
-    writer.close()
-    recording = Recording(writer.path)
-    assert recording.steps[0].number == 0 and recording.steps[-1].number == 29
-    assert sum("is too little" in gap.reason for gap in recording.gaps) == 1
-    assert recording.verify()
 
 
 def test_many_segments_do_not_pile_up(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from endoscope.errors import EndoscopeError
+from endoscope.findings.finding import ERROR, NO_STEPS, SEVERITIES
 
 if TYPE_CHECKING:
     from endoscope.findings.finding import Finding
     from endoscope.findings.together import Correlation
 
 SUMMARY = "say what looks wrong in recordings"
-NOT_CHECKED = 3  # exit code; 0: nothing above info, 1: warnings, 2: errors
+NOT_CHECKED = 3  # exit code, also for trials without a step; 0: nothing above info, 1: warnings, 2: errors
 _WIDTH = 100
 _MOST_NODES = 5  # that are named beside the first one
 _MOST_PAIRS = 20  # of things that happen together
@@ -53,9 +54,8 @@ def _check(path: Path, options: argparse.Namespace) -> int:
     import json
 
     import endoscope
-    from endoscope.findings.finding import SEVERITIES
 
-    findings = endoscope.diagnose(path, checks=options.only)
+    findings = endoscope.diagnose(path, checks=_names(options.only))
     together = endoscope.correlate(path) if options.together else []
     if options.json:
         plain = [finding.to_dict() for finding in findings]
@@ -65,17 +65,32 @@ def _check(path: Path, options: argparse.Namespace) -> int:
         _print(findings, path)
         if options.together:
             _print_together(together)
-    return max((SEVERITIES.index(finding.severity) for finding in findings), default=0)
+    return max(map(_exit_code, findings), default=0)
+
+
+def _names(only: Sequence[str] | None) -> list[str] | None:
+    """Whatever is looked for: if the recording lacks most of it, this is said."""
+    from endoscope.findings.diagnose import recording_checks
+
+    return None if only is None else list(dict.fromkeys([*only, *(check.name for check in recording_checks())]))
+
+
+def _exit_code(finding: Finding) -> int:
+    """What cannot be judged must not pass for sound."""
+    is_unchecked = finding.check == NO_STEPS and finding.severity == ERROR
+    return NOT_CHECKED if is_unchecked else SEVERITIES.index(finding.severity)
 
 
 def _print(findings: Sequence[Finding], path: Path) -> None:
-    if not findings:
-        print(f"Nothing looks wrong in {path}.")
-        return
+    from endoscope.cli import conclusion
+    from endoscope.query.open import look
+    from endoscope.query.recording import Recording
+
     for number, finding in enumerate(findings, start=1):
         print(_text(number, finding), end="\n\n")
-    counts = {word: sum(finding.severity == word for finding in findings) for word in ("error", "warning", "info")}
-    print(", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts.items()))
+    found = look(path)
+    recordings = [found] if isinstance(found, Recording) else list(found.values())
+    print("\n".join([conclusion.summary(path, findings, recordings), *conclusion.gap_lines(recordings)]))
 
 
 def _print_together(pairs: Sequence[Correlation]) -> None:
@@ -95,12 +110,8 @@ def _text(number: int, finding: Finding) -> str:
     where += f", {finding.of}" if finding.of not in ("value", "parameter") else ""
     lines = [f"{number}. {finding.severity.upper()}  {finding.title}{where}   [{finding.check}, {finding.trial}]"]
     lines += _wrapped("", finding.detail)
-    steps = f"step {finding.first_step}"
-    if finding.last_step != finding.first_step:
-        steps = f"steps {finding.first_step} to {finding.last_step}"
-    types = f" of type {', '.join(map(repr, finding.types))}" if any(finding.types) else ""
-    samples = f"; samples {', '.join(map(str, finding.samples[:10]))}" if finding.samples else ""
-    lines += _wrapped("seen: ", f"{steps}{types}{samples}")
+    if finding.check != NO_STEPS:
+        lines += _wrapped("seen: ", _when(finding))
     if finding.source:
         lines += _wrapped("source: ", finding.source)
     if finding.follows:
@@ -112,6 +123,15 @@ def _text(number: int, finding: Finding) -> str:
     lines += [line for cause in finding.causes for line in _wrapped("cause? ", cause)]
     lines += [line for remedy in finding.remedies for line in _wrapped("try: ", remedy)]
     return "\n".join(lines)
+
+
+def _when(finding: Finding) -> str:
+    steps = f"step {finding.first_step}"
+    if finding.last_step != finding.first_step:
+        steps = f"steps {finding.first_step} to {finding.last_step}"
+    types = f" of type {', '.join(map(repr, finding.types))}" if any(finding.types) else ""
+    samples = f"; samples {', '.join(map(str, finding.samples[:10]))}" if finding.samples else ""
+    return f"{steps}{types}{samples}"
 
 
 def _wrapped(head: str, text: str) -> list[str]:

@@ -1,11 +1,16 @@
 """`endoscope ls`: which trials a folder holds."""
 
+from __future__ import annotations
+
 import argparse
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from endoscope.query.recording import Recording
 
 SUMMARY = "list recorded trials"
-_QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         size = sum(path.stat().st_size for path in trial.rglob("*") if path.is_file())
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(recording.created)) if recording.created else "?"
         types = ", ".join(recording.types)
-        rows.append([trial.name, started, _state(recording.closed, recording.updated), len(steps), last, types,
+        rows.append([trial.name, started, _state(recording), len(steps), last, types,
                      len(recording.nodes), human_bytes(size)])  # fmt: skip
         if recording.problems:
             damaged.append(f"{trial}: {recording.problems[0]}")
@@ -45,7 +50,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _state(closed: bool, updated: float) -> str:
-    if closed:
+def _state(recording: Recording) -> str:
+    from endoscope.findings.completeness import is_running
+
+    if recording.closed:
         return "finished"
-    return "running" if time.time() - updated < _QUIET_SECS else "ended early"
+    return "running" if is_running(recording) else "ended early"

@@ -12,7 +12,6 @@ from typing import Any
 from endoscope.findings.gaps import without_number
 from endoscope.query.recording import Gap, Recording
 
-NO_STEPS = "no_steps"  # name of the check that speaks of a recording in which nothing can be checked
 _QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
 #: What the recorder says of a step that is not there.
 _IS_LOST = ("was left out", "was not written", "no values were held")

@@ -80,6 +80,16 @@ def with_silenced(
     return explained([_finding(entry, facts) for entry in ranked])
 
 
+def lacks(recording: Recording) -> list[Finding]:
+    """What the recording itself lacks, silenced or not: if it lacks anything, nobody can say that all is well."""
+    return with_silenced(recording, recording_checks())
+
+
+def recording_checks() -> list[Check]:
+    """The checks that are about the recording, and not about the training."""
+    return [check for check in all_checks().values() if check.stage is Stage.RECORDING]
+
+
 def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
     """What a check sees. If it fails, this is said, and all others are still run."""
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 INFO, WARNING, ERROR = "info", "warning", "error"
 SEVERITIES = (INFO, WARNING, ERROR)  # from harmless to harmful
+NO_STEPS = "no_steps"  # the check that says that there was nothing to check; its findings are about no step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,11 @@ class Recording:
         return self._steadily(lambda steps: list(steps.list))
 
     @property
+    def superseded(self) -> list[Step]:
+        """Recorded steps that are in the files, but no part of the trial: it was resumed from an earlier step."""
+        return self._steadily(lambda steps: list(steps.superseded))
+
+    @property
     def types(self) -> list[str]:
         return self._steadily(lambda steps: list(steps.types))
 

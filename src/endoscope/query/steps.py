@@ -6,6 +6,7 @@ import bisect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ class Steps:
         self._gone: frozenset[int] = frozenset()
         self._all: list[Step] = []
         self.list: list[Step] = []
+        self.superseded: list[Step] = []
         self._ordinals_of: dict[int, list[int]] = {}  # number -> places in `list`
         self.numbers = np.empty(0, np.int64)  # ordinal -> number, or UNKNOWN
         self._type_codes = np.empty(0, np.int64)
@@ -77,6 +79,8 @@ class Steps:
         self._all += _steps_of(batches[self._batches :])
         self._batches, self._generation, self._gone = len(batches), self._reader.generation, gone
         self.list = [step for step in self._all if step.ordinal not in gone]
+        superseded = self._reader.contents.superseded - self._reader.contents.thinned
+        self.superseded = [step for step in self._all if step.ordinal in superseded]
         self._index(gone)
 
     def at(self, number: int, type_: str | None) -> list[Step]:
@@ -115,14 +119,18 @@ class Steps:
 
     def _no_such_step(self, number: int, type_: str | None) -> str:
         contents = self._reader.contents
-        if number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
+        superseded = [step for step in self.superseded if step.number == number]
+        if number not in self._ordinals_of and superseded:
+            back_to = contents.superseding.end_of(contents.session_of.get(superseded[-1].ordinal, 0))
+            seen = f"Step {number} was superseded when the trial was resumed from step {back_to}"
+        elif number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
             seen = f"Step {number} was removed to stay within max_bytes"
         else:
             seen = f"Step {number} was not recorded" + (f" as {type_!r}" if type_ is not None else "")
             seen += ", or was removed to stay within max_bytes" if contents.dropped else ""
         known = sorted({step.number for step in self.list if type_ in (None, step.type)})
         if not known:
-            return f"{seen}: nothing was."
+            return f"{seen}." if superseded else f"{seen}: nothing was."
         near = _around(known, number)
         return f"{seen}. Nearest: {', '.join(map(str, near))}. `recording.steps` lists all {len(self.list)}."
 
@@ -137,9 +145,12 @@ def _around(known: Sequence[int], number: Any) -> Sequence[int]:
 def _steps_of(batches: Sequence[pa.RecordBatch]) -> list[Step]:
     if not batches:
         return []
-    table = pa.Table.from_batches(batches).combine_chunks()
+    try:
+        table = pa.Table.from_batches(batches).combine_chunks()
+    except pa.ArrowInvalid:  # a newer version has resumed the trial, and writes more columns
+        return [step for _, same in groupby(batches, lambda batch: batch.schema) for step in _steps_of(list(same))]
     renamed = {"number": "step", "raw_file": "raw", "config_json": "config", "extra_json": "extra"}
-    missing = {"iteration": -1, "skipped": False}  # of recordings that are older than the column
+    missing: dict[str, Any] = {"iteration": -1, "skipped": False}  # of recordings that are older than the column
     columns = [
         to_list(table[renamed.get(name, name)])
         if renamed.get(name, name) in table.column_names

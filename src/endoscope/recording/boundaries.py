@@ -19,7 +19,7 @@ made them, and none of them is left. So the critic of a GAN, filled by the gener
 is no skipped update, and neither is the first step of SAM.
 
 The same few facts are looked at in every step, recorded or not, so step numbers never depend on what is recorded:
-forward passes begin and end, a gradient arrives at a probe (one or two parameters of each model), optimizers step.
+forward passes begin and end, a gradient arrives at a probe (a parameter or two of each model), optimizers step.
 """
 
 from __future__ import annotations
@@ -153,11 +153,9 @@ class Passes:
 
 
 def probes_of(model: torch.nn.Module, optimizers: Sequence[Any]) -> list[Tensor]:
-    """The last parameter of each optimizer that learns, and the first and last of the model."""
+    """The last parameter of each optimizer that learns, or else that of the model."""
     own = [p for p in model.parameters() if p.requires_grad and not torch.nn.parameter.is_lazy(p)]
     ids = {id(p) for p in own}
     held = [[p for g in o.param_groups for p in g["params"] if id(p) in ids] for o in optimizers]
     found = [params[-1] for params in held if params]
-    if own:
-        found += [own[-1], own[0]]
-    return list({id(p): p for p in found}.values())
+    return list({id(p): p for p in found or own[-1:]}.values())

@@ -33,30 +33,26 @@ OURS = -2  # in the place of a version: a copy, into which nobody else writes
 
 
 class Entry:
-    """One captured tensor."""
+    """One captured tensor. What most have in common stands in the class."""
 
-    __slots__ = (
-        "batch", "batch_dim", "function", "gradients", "is_watched", "kind", "module", "node", "pass_", "role", "row",
-        "same", "seen", "shape", "slot", "tensor", "training", "version", "who",
-    )  # fmt: skip
+    batch_dim: int | None = None  # what the user says: -1 for none; None: the size of the batch tells
+    training = True
+    gradients: dict[str, tuple[Tensor, int]] | None = None  # loss -> gradient and its version
+    is_watched = False  # there is a hook for its gradient
+    same: Entry | None = None  # an earlier one on the same tensor
+    slot = -1  # number in the recorder of a traced step
+    function = -1  # node there, if it is the result of a single operation
+    row = -1  # where it was measured while the step ran
 
-    def __init__(self, node: str, role: str, kind: str, tensor: Tensor, module: str) -> None:
-        self.node, self.role, self.kind, self.module = node, role, kind, module
+    def __init__(self, place: tuple[str, str], kind: str, tensor: Tensor, module: str, batch: int) -> None:
+        self.node, self.role = place
+        self.kind, self.module = kind, module
         self.tensor: Tensor | None = tensor
         self.who = tensor  # the user's own object; `tensor` may be a copy
-        self.version = -1  # of the tensor when it was captured; -1: it counts no writes; OURS: it is a copy
-        self.seen = -1  # version when it was captured, also of one that was copied
+        self.batch = batch  # samples in the model call around
+        self.version = self.seen = version_of(tensor)  # when it was captured; -1: it counts no writes; OURS: a copy
         self.pass_ = 1  # the n-th time in the step
-        self.batch = 0  # samples in the model call around
-        self.batch_dim: int | None = None  # what the user says: -1 for none; None: the size of the batch tells
-        self.training = True
-        self.gradients: dict[str, tuple[Tensor, int]] | None = None  # loss -> gradient and its version
-        self.same: Entry | None = None  # an earlier one on the same tensor
-        self.slot = -1  # number in the recorder of a traced step
-        self.function = -1  # node there, if it is the result of a single operation
-        self.is_watched = False  # there is a hook for its gradient
         self.shape: tuple[int, ...] = size_of(tensor)
-        self.row = -1  # where it was measured while the step ran
 
 
 class End(NamedTuple):
@@ -119,22 +115,20 @@ class Captured:
                 GapRecord(node, "value", "it exists only inside of torch.func: vmap, grad and the like")
             )
             return None
-        entry = Entry(node, role, kind, tensor, module)
-        entry.batch, entry.batch_dim = self.batch, batch_dim
         place = node, role
-        number = entry.pass_ = self._counts.get(place, 0) + 1
-        self._counts[place] = number
-        version = version_of(tensor)
-        known = self._by_id.get(id(tensor))
+        entry = Entry(place, kind, tensor, module, self.batch)
+        if batch_dim is not None:
+            entry.batch_dim = batch_dim
+        self._counts[place] = entry.pass_ = self._counts.get(place, 0) + 1
         if self.tracer is not None:
             entry.slot = self.tracer.slot_of(tensor) if slot < 0 else self.tracer.keep(slot, tensor)
             self.slots.add(entry.slot)
-        if known is not None and known.who is tensor and self._is_unwritten(known, entry, version):
+        known = self._by_id.get(id(tensor))
+        if known is not None and known.who is tensor and self._is_unwritten(known, entry):
             entry.same = known.same or known
             entry.version, entry.seen, entry.tensor = known.version, known.seen, known.tensor
         else:
             self._by_id[id(tensor)] = entry
-            entry.version = entry.seen = version
             if place in self.learned.overwritten and self.tracer is None:
                 entry.tensor, entry.version = self._copy(tensor), OURS
             if tensor.requires_grad and _grad_on():
@@ -144,11 +138,11 @@ class Captured:
         self.entries.append(entry)
         return entry
 
-    def _is_unwritten(self, known: Entry, entry: Entry, version: int) -> bool:
+    def _is_unwritten(self, known: Entry, entry: Entry) -> bool:
         """Whether nobody has written into the tensor since it was captured under another name."""
         if self.tracer is not None:
             return known.slot == entry.slot >= 0
-        return known.seen == version
+        return known.seen == entry.seen
 
     def _copy(self, tensor: Tensor) -> Tensor:
         with torch.no_grad():

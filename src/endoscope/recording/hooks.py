@@ -54,8 +54,8 @@ class Hooks:
             register_module_forward_pre_hook(self._before),
             register_module_forward_hook(self._after, always_call=True),
         ]
-        for module in self.captured.names.all_modules():
-            if module._forward_hooks and any(type(hook) is not OwnHook for hook in module._forward_hooks.values()):
+        for module in self.captured.names.modules_with_hooks():
+            if any(type(hook) is not OwnHook for hook in module._forward_hooks.values()):
                 self._late.add(id(module))
                 self._handles.append(module.register_forward_hook(OwnHook(self._after_others)))
         listen(self.losses)
@@ -96,13 +96,14 @@ class Hooks:
             if identity not in self._modules:
                 if not self.depth:
                     self.losses.stranger_begins(module, args)
-                return
-            if _task() != -1:
-                return
-            self._enter(module)
-            if self.depth == 1 and not self.resting and identity not in self._roots:
-                with quiet():
-                    self._hold_inputs(module, args, {})
+            elif _task() == -1:
+                if self.depth:  # the usual case
+                    self.depth += 1
+                    return
+                self._enter(module)
+                if not self.resting and identity not in self._roots:
+                    with quiet():
+                        self._hold_inputs(module, args, {})
         except Exception as error:
             self._failed("a module call", error)
 
@@ -120,12 +121,10 @@ class Hooks:
             if address is None:
                 if not self.depth:
                     self.losses.stranger_ended(module)
-                return
-            if _task() != -1:
+            elif _task() != -1:
                 if out is not None and not self.resting:
                     self._recomputed(address, out)
-                return
-            if id(module) not in self._late or out is None:
+            elif id(module) not in self._late or out is None:
                 self._returned(module, address, out)
         except Exception as error:
             self._failed("the result of a module", error)
@@ -147,20 +146,19 @@ class Hooks:
             self.resting = self.depth > 0
             return
         with quiet():
-            if out is not None:
-                self._hold_result(module, address, out)
+            if out.__class__ is Tensor and self.depth:  # the usual case
+                entry = self.captured.hold(address, "", "computed", out, address)
+                if not module.training and entry is not None:
+                    entry.training = False
+            elif out is not None:
+                self._hold_results(module, address, out)
             if not self.depth:
                 self.losses.outermost_ended(address, out)
 
-    def _hold_result(self, module: torch.nn.Module, address: str, out: Any) -> None:
+    def _hold_results(self, module: torch.nn.Module, address: str, out: Any) -> None:
         is_root = id(module) in self._roots
         node = address if address or not is_root else self.captured.names.free("output")
         kind = "output" if is_root else "computed"
-        if out.__class__ is Tensor:
-            entry = self.captured.hold(node, "", kind, out, address)
-            if entry is not None:
-                entry.training = module.training
-            return
         for path, leaf in named_leaves(out):
             if isinstance(leaf, Tensor):
                 self.captured.hold(node, role_of(path), kind, leaf, address)

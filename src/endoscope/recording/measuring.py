@@ -97,6 +97,7 @@ class Meter:
 
 def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped: bool = False) -> Package:
     """Runs on the training thread, so that nothing is held any longer; autograd and our own modes are off."""
+    captured.names.refresh_buffers()
     with quiet(), torch.no_grad():
         rows = _rows(captured, structure, skipped)
         extra = {

@@ -27,12 +27,15 @@ def held_number(value: Any) -> Any:
 
         from endoscope.recording.quiet import quiet
 
-        with quiet(), torch.no_grad():
+        with quiet():
             if value.numel() == 0:
                 raise BadArgument(_EMPTY)
             if value.is_complex():
                 raise BadArgument("a metric is a real number; this one is complex. Report its magnitude: value.abs().")
-            return value.detach().clone()
+            if value.is_cpu and value.numel() == 1:  # nothing to wait for
+                return float(value.item())
+            with torch.no_grad():
+                return value.detach().clone()
     number = plain_number(value)
     if isinstance(number, np.ndarray):
         if number.size == 0:

@@ -50,6 +50,10 @@ class Optimizers:
     def known(self) -> bool:
         return bool(self._known)
 
+    @property
+    def are_several(self) -> bool:
+        return len(self._known) > 1
+
     def exist(self) -> bool:
         """Whether any optimizer of this process holds a watched parameter. It looks through all objects, once."""
         if not self._has_looked:

@@ -7,7 +7,8 @@ The copies live in memory that the next steps use again: the pages of fresh memo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,6 +20,23 @@ from endoscope.recording.quiet import quiet
 if TYPE_CHECKING:
     from endoscope.recording.names import Names
     from endoscope.recording.structures import Learned
+
+_shape, _dtype, _device = attrgetter("shape"), attrgetter("dtype"), attrgetter("device")
+
+
+class Room:
+    """Memory of the run for copies of some parameters."""
+
+    def __init__(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> None:
+        learn = [p for p in positions if tensors[p].requires_grad and tensors[p].layout is torch.strided]
+        self.positions = learn
+        self.originals = [tensors[position] for position in learn]
+        self.copies = [torch.empty_like(original, requires_grad=False) for original in self.originals]
+
+    def fits(self) -> bool:
+        """Whether the parameters still are what they were: `p.data = …` may have changed them."""
+        pairs = self.originals, self.copies
+        return all(list(map(get, pairs[0])) == list(map(get, pairs[1])) for get in (_shape, _dtype, _device))
 
 
 class Parameters:
@@ -33,45 +51,29 @@ class Parameters:
         self._memory: dict[int | None, int] = {}  # address -> position; made when it is needed
         if learned.written_parameters:
             with quiet(), torch.no_grad():
-                self.copy(learned.written_parameters)
+                self.copy(sorted(learned.written_parameters))
 
-    def copy(self, positions: Iterable[int]) -> None:
+    def copy(self, positions: Sequence[int]) -> None:
         """Keep the values of these parameters: they are about to be written."""
-        tensors, targets = [], []
-        for position in positions:
-            parameter = self._names.tensors[position]
-            if position in self.before or not parameter.requires_grad or parameter.layout is not torch.strided:
-                continue
-            if version_of(parameter) != self.versions[position]:
-                self.late.add(position)
-            target = self.before[position] = self._room(position, parameter)
-            tensors.append(parameter)
-            targets.append(target)
+        if self.before:
+            positions = [position for position in positions if position not in self.before]
+        tensors = self._names.tensors
+        if versions_of(tensors) != self.versions:
+            self.late.update(p for p in positions if version_of(tensors[p]) != self.versions[p])
+        room = self._learned.room_for(tensors, positions)
         try:
-            if targets:
-                torch._foreach_copy_(targets, tensors)
+            if room.copies:
+                torch._foreach_copy_(room.copies, room.originals)
+            self.before.update(zip(room.positions, room.copies, strict=True))
         except Exception:  # one that cannot be copied must not cost the others
-            for position in [p for p in self.before if any(self.before[p] is t for t in targets)]:
-                self._copy_alone(position)
+            for position, copy, original in zip(room.positions, room.copies, room.originals, strict=True):
+                self._copy_alone(position, copy, original)
 
-    def _copy_alone(self, position: int) -> None:
+    def _copy_alone(self, position: int, copy: Tensor, original: Tensor) -> None:
         try:
-            self.before[position].copy_(self._names.tensors[position])
+            self.before[position] = copy.copy_(original)
         except Exception:
-            del self.before[position]
             self.late.add(position)
-
-    def _room(self, position: int, parameter: Tensor) -> Tensor:
-        """Memory of the run for the copy of one parameter."""
-        room = self._learned.rooms.get(position)
-        if (
-            room is None
-            or room.shape != parameter.shape
-            or room.dtype is not parameter.dtype
-            or room.device != parameter.device
-        ):
-            room = self._learned.rooms[position] = torch.empty_like(parameter, requires_grad=False)
-        return room
 
     def copy_all(self) -> None:
         """An optimizer with a closure: its forward passes are inside its update."""

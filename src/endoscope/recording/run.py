@@ -23,7 +23,6 @@ from endoscope.errors import BadArgument
 from endoscope.recording import forks
 from endoscope.recording.budget import Budget
 from endoscope.recording.finishing import Finisher
-from endoscope.recording.metrics import held_number
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
 from endoscope.recording.schedule import Schedule
@@ -51,16 +50,18 @@ class Run:
         max_bytes: int | None = None,
         strict: bool = False,
         config: Mapping[str, Any] | None = None,
+        resume: bool = False,
     ) -> None:
         self.strict = strict
         keep = Keep.of(keep)
         self._budget = None if budget is None else Budget(budget)
         self._schedule = Schedule(when, self._budget)
         self.shield = Shield(strict, self._gap)
-        self._writer = TrialWriter.create(root, trial, config=dict(config or {}), max_bytes=max_bytes)
+        self._writer = TrialWriter.create(root, trial, config=dict(config or {}), max_bytes=max_bytes, resume=resume)
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
         self._finisher = Finisher(self._writer, self._worker, keep, self.shield)
         self._steps = Steps(self._schedule, self._budget, self._finisher, self._worker, self.shield, self._gap)
+        self._steps.next, self._steps.last = self._writer.next_step, self._writer.next_step - 1
         self._gaps = 0
         self._born = forks.count
         self.closed = False
@@ -106,17 +107,28 @@ class Run:
 
     def step(self, n: int | None = None, type: str | None = None) -> Step:
         """`with run.step() as step:` around one training step, for types, tags, losses and late decisions."""
-        return Step(self._steps, self._steps.next if n is None else int(n), type, explicit=True)
+        number = self._steps.next if n is None else int(n)
+        if number < self._writer.next_step:  # resumed from a checkpoint: what is there of later steps is superseded
+            self._worker.put(lambda: self._writer.supersede(number))
+        return Step(self._steps, number, type, explicit=True)
+
+    @property
+    def current_step(self) -> Step:
+        """The step that runs, for callbacks and the `forward` of a model; harmless where there is none."""
+        return self._steps.current
+
+    def pause(self) -> None:
+        """Record nothing until `resume`; steps are counted all the same."""
+        self._steps.paused = True
+
+    def resume(self) -> None:
+        self._steps.paused = False
 
     def metric(self, name: str, value: Any) -> None:
         """A number of the current step, or of the step that has just ended."""
         with self.shield(f"metric {name!r}"):
             self._require_open()
-            steps = self._steps
-            if steps.open is not None:
-                steps.open.metric(name, value)
-            else:
-                self._finisher.metrics(max(steps.last, 0), steps.last_type, {str(name): held_number(value)})
+            self._steps.report(str(name), value)
 
     def note(self, text: str) -> None:
         """A line of text at the current step."""

@@ -26,31 +26,33 @@ _NOT_SAID: Any = object()
 class Step:
     """One training step. Where nothing is captured every method returns at once."""
 
+    captured: Captured | None = None
+    hooks: Hooks | None = None
+    keep: bool | None = None  # what the user decided
+    samples: list[int] | None = None
+    categories: list[str] | None = None
+    forwards = 0
+    began_with_part = False  # with a call of a part of a model
+    failed = False  # a forward pass of it raised an exception
+    moved = False  # an optimizer has stepped, and the step goes on
+    ended = False
+    skipped = False  # its gradients were cleared, or found to be infinite, before an optimizer used them
+    iteration = -1  # returns to the first optimizer so far
+    updated = ""  # what was moved, where several optimizers take turns: the type of a step that was not given one
+    is_in_part = False
+    part_from = 0  # captured tensors before the first forward pass after the last backward pass
+    part_forwards = 0
+
     def __init__(self, steps: Steps, number: int, type_: str | None, explicit: bool) -> None:
         self._steps = steps
         self.number = number
         self.type = type_
         self.explicit = explicit
         self.thread = threading.get_ident()
-        self.captured: Captured | None = None
-        self.hooks: Hooks | None = None
         self.metrics: dict[str, Any] = {}
+        self.part_metrics: dict[str, Any] = {}  # reported in that part
         self.settings: dict[str, Any] = {}
-        self.keep: bool | None = None  # what the user decided
-        self.samples: list[int] | None = None
-        self.categories: list[str] | None = None
-        self.forwards = 0
-        self.began_with_part = False  # with a call of a part of a model
-        self.failed = False  # a forward pass of it raised an exception
-        self.moved = False  # an optimizer has stepped, and the step goes on
-        self.skipped = False  # its gradients were cleared, or found to be infinite, before an optimizer used them
-        self.iteration = -1  # returns to the first optimizer so far
         self.optimizers: list[int] = []  # ids of those that have stepped
-        self.updated = ""  # what they move, where several take turns: the type of a step that was not given one
-        self.part_from = 0  # captured tensors before the first forward pass after the last backward pass
-        self.part_metrics: dict[str, Any] = {}  # reported since then
-        self.part_forwards = 0
-        self.is_in_part = False
 
     @property
     def recording(self) -> bool:
@@ -94,8 +96,11 @@ class Step:
     def metric(self, name: str, value: Any) -> None:
         """A number of this step, kept whether the step is recorded or not. Of a tensor per sample the mean is kept."""
         with self._steps.shield(f"metric {name!r}"):
-            metrics = self.part_metrics if self.is_in_part else self.metrics
-            metrics[str(name)] = held_number(value)
+            if self.ended:
+                self._steps.report(str(name), value)
+            else:
+                metrics = self.part_metrics if self.is_in_part else self.metrics
+                metrics[str(name)] = held_number(value)
 
     def config(self, **settings: Any) -> None:
         """Facts about this step, such as the learning rate."""

@@ -33,6 +33,7 @@ from endoscope.recording.compiled import (
 from endoscope.recording.finishing import Finisher
 from endoscope.recording.heap import Heap
 from endoscope.recording.hooks import Hooks
+from endoscope.recording.metrics import held_number
 from endoscope.recording.names import Names
 from endoscope.recording.optimizers import Optimizers
 from endoscope.recording.quiet import quiet
@@ -136,6 +137,22 @@ class Steps:
         if self._heap.keeps:
             self._heap.let_go()
 
+    @property
+    def current(self) -> Step:
+        """The open step; outside of any, one that is not recorded and hands its metrics to the last step."""
+        if self.open is not None:
+            return self.open
+        step = Step(self, max(self.last, 0), self.last_type, explicit=False)
+        step.ended = True
+        return step
+
+    def report(self, name: str, value: Any) -> None:
+        """A metric of the open step, or of the one that has just ended."""
+        if self.open is not None:
+            self.open.metric(name, value)
+        else:
+            self._finisher.metrics(max(self.last, 0), self.last_type, {name: held_number(value)})
+
     # ---- blocks of the user ----------------------------------------------------------------------
 
     def enter(self, step: Step) -> None:
@@ -197,7 +214,10 @@ class Steps:
     def _capture(self, step: Step, expected: str) -> None:
         self._names.refresh()
         self._learned.renew(self._names)
-        tracer = Tracer(self._names, self._failed) if self._learned.next_is_traced(expected) else None
+        tracer = None
+        if self._learned.next_is_traced(expected):
+            self._names.refresh_buffers()
+            tracer = Tracer(self._names, self._failed)
         captured = Captured(self._names, self._learned, self._failed, tracer)
         captured.wants_spectra = self.spectra is not None and self.spectra.wanted(step.number, expected)
         hooks = Hooks(captured, self._failed)
@@ -239,7 +259,7 @@ class Steps:
 
     def finish(self, step: Step) -> None:
         """Decide, measure, hand over; whatever happens, let go of everything."""
-        self.open, self.last = None, step.number
+        self.open, self.last, step.ended = None, step.number, True
         captured, step.captured = step.captured, None
         started, kept = time.perf_counter(), False
         step.metrics |= step.part_metrics
@@ -250,8 +270,7 @@ class Steps:
         try:
             if captured is not None:
                 self._stop_capturing(step, captured)
-                if self._passes.were_seen and not captured.gradients.passes:
-                    captured.refused.append(GapRecord("", "gradient", UNSEEN_PASS))
+                self._compare_passes(captured)
             decision = self._schedule.finish(
                 type=step.type,
                 keep=step.keep,
@@ -285,6 +304,14 @@ class Steps:
         for problem in self._schedule.take_problems() if self._schedule.problems else ():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
+
+    def _compare_passes(self, captured: Captured) -> None:
+        """Backward passes are seen in two ways: where one of them has seen nothing, it has to be mended or said."""
+        if not captured.gradients.passes:
+            if self._passes.were_seen:
+                captured.refused.append(GapRecord("", "gradient", UNSEEN_PASS))
+        elif not self._passes.were_seen and (reached := captured.gradients.reached()):
+            self._passes.watch([self._names.tensors[max(reached)]])
 
     def _learn_from_dropped(self, step: Step, captured: Captured) -> None:
         with self.shield("the structure of a step"), quiet():
@@ -562,7 +589,7 @@ class Steps:
         self._passes.optimizer_stepped()
         step.optimizers.append(id(optimizer))
         step.iteration = self._optimizers.count(optimizer)
-        if not step.explicit:
+        if not step.explicit and self._optimizers.are_several:
             step.updated = self._optimizers.type_of(step.optimizers)
         for name, rate in self._optimizers.rates(optimizer):
             step.metrics.setdefault(name, rate)

@@ -12,6 +12,7 @@ graphs, hooks cannot tell the structure: from then on all steps (of that type) a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -19,11 +20,13 @@ from torch import Tensor
 from endoscope.recording.captured import Captured, End, size_of
 from endoscope.recording.graph import Item, build_graph, place_of
 from endoscope.recording.names import Names
+from endoscope.recording.parameters import Room
 from endoscope.recording.quiet import quiet
 from endoscope.recording.selection import Selection
 from endoscope.recording.tracer import StepRecorder
 
 MOST_STRUCTURES = 256
+MOST_ROOMS = 16
 _UNTIL_A_MODEL_RUNS = 8  # captured steps without a whole forward pass teach little
 _EVERY = 64  # captured steps: so often structures are learned anew
 _UNKNOWN_SHARE = 8  # one in so many unknown steps is too many
@@ -50,7 +53,7 @@ class Learned:
         self.outside: set[tuple[str, int, int]] = set()  # after which calls and passes there is something to see
         self.gradients_are_overwritten = False  # by an optimizer, or before the step ends: they are copied
         self.used_up: set[int] = set()  # positions of parameters whose gradient is gone when its pass ends
-        self.rooms: dict[int, Tensor] = {}  # memory for copies of parameters
+        self._rooms: dict[tuple[int, ...], Room] = {}  # memory for copies of parameters, by their positions
         self.sources: dict[tuple[str, str, str], str] = {}  # node, role, kind -> file:line
         self.always = ""  # why every step is traced; "" if not
         self.functions = False  # single operations are recorded, which only a traced step sees
@@ -68,10 +71,20 @@ class Learned:
         if names.version != self._version:
             self._version = names.version
             self._structures.clear()
-            self.rooms.clear()
+            self._rooms.clear()
             self.written_parameters.clear()
             self.used_up.clear()
             self._captured, self._is_due = 0, False
+
+    def room_for(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> Room:
+        """For copies of these parameters; the same as the last time, in most steps."""
+        key = tuple(positions)
+        room = self._rooms.get(key)
+        if room is None or not room.fits():
+            if len(self._rooms) >= MOST_ROOMS:
+                self._rooms.clear()
+            room = self._rooms[key] = Room(tensors, positions)
+        return room
 
     def next_is_traced(self, type_: str) -> bool:
         """Asked once for each captured step."""

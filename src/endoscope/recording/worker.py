@@ -15,7 +15,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-REGULARLY_SECS = 0.05  # so often small things that wait are written, also if no step is recorded
+REGULARLY_SECS = 0.25  # so often small things that wait are written, also if no step is recorded
 MOST_BYTES = 256 * 2**20
 MOST_JOBS = 512
 CATCH_UP_SECS = 0.1  # for a disk that is busy for a moment

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from endoscope import __version__
-from endoscope.findings.diagnose import checks_of, of_recording
+from endoscope.findings.diagnose import checks_of, lacks, of_recording
 from endoscope.findings.finding import SEVERITIES, Finding
 from endoscope.query import bulk
 from endoscope.query.open import look
@@ -101,22 +101,27 @@ def _head(trials: Sequence[Trial], path: Path) -> Markup:
         tag("h1", name),
         tag(
             "p",
-            _counts([finding for trial in trials for finding in trial.findings]),
+            _counts(trials),
             tag("span", written),
             class_="soft",
         ),
     )
 
 
-def _counts(findings: Sequence[Finding]) -> Markup:
+def _counts(trials: Sequence[Trial]) -> Markup:
     """2 errors, 1 warning, as badges."""
     shown = []
+    findings = [finding for trial in trials for finding in trial.findings]
     for severity in reversed(SEVERITIES):
         count = sum(finding.severity == severity for finding in findings)
         if count:
             word = severity if severity == "info" else numbers.plural(count, severity).partition(" ")[2]
             shown.append(tag("span", f"{count} {word}", class_=f"badge severity-{severity}"))
-    return tag("span", shown or tag("span", "nothing looks wrong", class_="badge good"), class_="badges")
+    if not shown:
+        is_silenced = any(lacks(trial.recording) for trial in trials)
+        words, look = ("nothing else was found", "badge") if is_silenced else ("nothing looks wrong", "badge good")
+        shown.append(tag("span", words, class_=look))
+    return tag("span", shown, class_="badges")
 
 
 # Several trials
@@ -128,7 +133,7 @@ def _overview(trials: Sequence[Trial]) -> Markup:
         tag(
             "tr",
             tag("td", tag("a", trial.name, href=f"#{trial.anchor}")),
-            tag("td", _counts(trial.findings)),
+            tag("td", _counts([trial])),
             tag("td", numbers.whole(len(trial.recording.steps)), class_="number"),
             tag("td", numbers.moment(trial.recording.created)),
             tag("td", str(trial.findings[0].title) if trial.findings else "–"),

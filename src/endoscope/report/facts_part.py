@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from endoscope.findings.gaps import summed_up
 from endoscope.query.recording import Recording
 from endoscope.report import numbers
 from endoscope.report.folding import natural
@@ -106,16 +107,14 @@ def _gaps(recording: Recording) -> Markup | None:
     gaps = recording.gaps
     if not gaps:
         return None
-    counts = Counter(gap.reason for gap in gaps)
-    nodes: dict[str, dict[str, None]] = {}
-    for gap in gaps:
-        nodes.setdefault(gap.reason, {})[gap.node or "–"] = None
+    reasons = summed_up(gaps)
     rows = []
-    for reason, count in counts.most_common(_MOST_GAPS):
-        named = list(nodes[reason])
-        rows.append((f"{numbers.whole(count)} ×", f"{reason}: {', '.join(named[:4])}{' …' if len(named) > 4 else ''}"))
-    if len(counts) > _MOST_GAPS:
-        rows.append(("…", f"{len(counts) - _MOST_GAPS} more reasons"))
+    for reason in reasons[:_MOST_GAPS]:
+        named = [node or "–" for node in reason.nodes[:4]]
+        told = f"{reason.text}: {', '.join(named)}{' …' if len(reason.nodes) > 4 else ''}"
+        rows.append((f"{numbers.whole(reason.times)} ×", told))
+    if len(reasons) > _MOST_GAPS:
+        rows.append(("…", f"{len(reasons) - _MOST_GAPS} more reasons"))
     return _table("What could not be recorded, or can no longer be read", rows)
 
 

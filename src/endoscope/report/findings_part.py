@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from endoscope.findings.finding import INFO, Finding
+from endoscope.findings.diagnose import lacks
+from endoscope.findings.finding import INFO, NO_STEPS, Finding
 from endoscope.query.recording import Recording
 from endoscope.report import charts, evidence, numbers
 from endoscope.report.markup import Markup, tag
@@ -39,19 +40,20 @@ def entries(findings: Sequence[Finding], trial: int) -> list[Entry]:
 
 def section(recording: Recording, findings: Sequence[Finding], top: Sequence[Entry]) -> Markup:
     if not findings:
-        return tag(
-            "section",
-            tag("h3", "Findings"),
-            tag(
-                "p",
-                "Nothing looks wrong. Checks are meant to be quiet: what they miss may still be wrong.",
-                class_="good",
-            ),
-        )
+        return tag("section", tag("h3", "Findings"), _nothing(recording))
     cards = [_card(recording, entry) for entry in top if entry.finding.severity != INFO]
     notes = [_row(entry) for entry in top if entry.finding.severity == INFO]
     known = tag("div", tag("h4", "Worth knowing"), tag("table", notes)) if notes else None
     return tag("section", tag("h3", "Findings"), cards, known)
+
+
+def _nothing(recording: Recording) -> Markup:
+    lacking = lacks(recording)
+    if lacking:  # and that is silenced
+        return tag("p", f"Nothing else was found. Silenced: {lacking[0].title}.")
+    over = numbers.plural(len(recording.steps), "recorded step")
+    words = f"Nothing looks wrong, over {over}. Checks are meant to be quiet: what they miss may still be wrong."
+    return tag("p", words, class_="good")
 
 
 def _card(recording: Recording, entry: Entry) -> Markup:
@@ -82,7 +84,7 @@ def _words(entry: Entry) -> Markup:
         tag("h4", tag("span", str(entry.number), class_="count"), finding.title, _where(finding)),
         tag("p", tag("b", finding.severity, class_="severity"), " ", tag("code", finding.check), class_="soft"),
         tag("p", finding.detail),
-        _tiles(finding),
+        _tiles(finding) if finding.check != NO_STEPS else None,
         _list("May come from", finding.causes),
         _list("What to try", finding.remedies),
         tag("p", "Also at ", _names(finding.also), class_="soft") if finding.also else None,

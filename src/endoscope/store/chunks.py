@@ -23,17 +23,18 @@ class Chunk:
     crc: int | None  # None: the journal's line is lost, there is nothing to check against
     ordinal: int = NO_STEP  # of the recorded step, in tables that have one
     step: int = NO_STEP  # its number
+    session: int = 0  # in which it was recorded; not told of tables whose rows have an ordinal
 
 
 def of_commit(commit: Commit, gone: Collection[str], step_of: Mapping[int, int]) -> Iterator[tuple[str, Chunk]]:
     """(table, chunk) for everything that a commit added or copied, except to files that are gone by now."""
     for file, span in commit.files.items():
         if (table := paths.table_of(file)) and file not in gone:
-            yield table, Chunk(file, span.start, span.end, span.crc, commit.ordinal, commit.step)
+            yield table, Chunk(file, span.start, span.end, span.crc, commit.ordinal, commit.step, commit.session)
     for file, copied in commit.copied.items():
         if (table := paths.table_of(file)) and file not in gone:
             for start, end, crc, ordinal in copied:
-                yield table, Chunk(file, start, end, crc, ordinal, step_of.get(ordinal, NO_STEP))
+                yield table, Chunk(file, start, end, crc, ordinal, step_of.get(ordinal, NO_STEP), commit.session)
 
 
 class Found(NamedTuple):
@@ -54,11 +55,11 @@ def between(known: Iterable[Chunk], sizes: Mapping[str, int], maps: Maps) -> Fou
     for chunk in known:
         by_file.setdefault(chunk.file, []).append(chunk)
     for file, chunks in by_file.items():
-        end = 0
+        end, session = 0, chunks[0].session if chunks else 0
         for chunk in sorted(chunks, key=lambda chunk: chunk.start):
-            found.committed.extend(_messages(file, end, chunk.start, maps))
+            found.committed.extend(_messages(file, end, chunk.start, maps, session))
             end = chunk.end
-        found.uncertain.extend(_messages(file, end, sizes.get(file, 0), maps))
+        found.uncertain.extend(_messages(file, end, sizes.get(file, 0), maps, session))
     return found
 
 
@@ -76,7 +77,7 @@ def sizes_needed(commit: Commit) -> Mapping[str, int]:
     return needed | {file: copied[-1].end for file, copied in commit.copied.items() if copied}
 
 
-def _messages(file: str, start: int, end: int, maps: Maps) -> list[Chunk]:
+def _messages(file: str, start: int, end: int, maps: Maps, session: int = 0) -> list[Chunk]:
     from endoscope.store import layout  # needs pyarrow, which whoever reads a journal does not
 
     found = []
@@ -84,7 +85,7 @@ def _messages(file: str, start: int, end: int, maps: Maps) -> list[Chunk]:
         data = maps.get(file, end)
         while start < end:
             message = layout.batch_in(data, start)
-            found.append(Chunk(file, start, message.end, None))
+            found.append(Chunk(file, start, message.end, None, session=session))
             start = message.end
     except (OSError, ValueError):
         pass  # what is left of it cannot be read; the damaged line is named already

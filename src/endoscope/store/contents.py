@@ -1,4 +1,4 @@
-"""What a rank holds, according to its journal: chunks of tables, files beside them, what has been thinned away."""
+"""What a rank holds, according to its journal: chunks of tables, files beside them, what was thinned or superseded."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from endoscope.store.chunks import Chunk
 from endoscope.store.files import Span
 from endoscope.store.journal import Commit
 from endoscope.store.maps import Maps
+from endoscope.store.superseding import TABLES as NUMBERED
+from endoscope.store.superseding import Superseding
 
 SETTLED_AFTER_SECS = 60.0  # then the data of a commit is there, or will never be
 
@@ -22,37 +24,44 @@ class Contents:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held_back: list[Commit] = []
+        self.held_back: list[Commit] = []  # lines whose data is not there
         self.misses_files = False  # something is held back because a file is not there (any more?)
-        self._gone: set[str] = set()
+        self.gone: set[str] = set()  # files that were removed, or are about to be
         self._found: set[tuple[str, int]] = set()  # chunks that were taken up without a line
         self.chunks: dict[str, list[Chunk]] = {table: [] for table in TABLES}
         self.files: dict[str, Span] = {}  # raw values, graphs, modules
         self.thinned: set[int] = set()  # ordinals of steps that went since the journal was written (anew)
         self.dropped = 0  # how many had gone before
-        self.hidden: frozenset[int] = frozenset()  # steps not to be shown: thinned, or not completely there yet
+        self.superseding = Superseding()
+        self.superseded: set[int] = set()  # ordinals of steps whose place a later session has taken
+        self.hidden: frozenset[int] = frozenset()  # steps not to be shown: thinned, superseded, not completely there
         self.step_of: dict[int, int] = {}  # ordinal -> number of the step
+        self.session_of: dict[int, int] = {}  # ordinal -> session
+        self.session = 0  # the last one
         self.is_closed = False
         self.last_commit_at = 0.0
 
     def take_up(self, commits: Iterable[Commit]) -> set[str]:
         """Add commits whose data is there; returns the tables of which something has gone."""
-        commits = [*self._held_back, *commits]
-        self.is_closed |= any(commit.kind == "close" for commit in commits)
-        self._gone.update(file for commit in commits for file in commit.removed)
-        self._held_back, self.misses_files = [], False
+        commits = [*self.held_back, *commits]
+        for commit in commits:
+            if commit.kind in ("close", "resume"):
+                self.is_closed = commit.kind == "close"
+        self.gone.update(file for commit in commits for file in commit.removed)
+        self.held_back, self.misses_files = [], False
         sizes: dict[str, int] = {}
         changed: set[str] = set()
         for commit in commits:
             # What follows a rewritten segment makes sense only with it.
-            after_a_rewrite = any(held.copied for held in self._held_back)
+            after_a_rewrite = any(held.copied for held in self.held_back)
             if after_a_rewrite or not self._is_there(commit, sizes):
-                self._held_back.append(commit)
+                self.held_back.append(commit)
             else:
                 changed |= self._add(commit)
-        held = {commit.ordinal for commit in self._held_back if commit.kind == "step"}
-        if changed or held or self.hidden != self.thinned:
-            self.hidden = frozenset(self.thinned | held)
+        held = {commit.ordinal for commit in self.held_back if commit.kind == "step"}
+        hidden = self.thinned | self.superseded | held
+        if self.hidden != hidden:
+            self.hidden = frozenset(hidden)
         return changed
 
     def salvage(self, maps: Maps) -> bool:
@@ -65,7 +74,7 @@ class Contents:
     def look_between(self, table: str, maps: Maps) -> chunking.Found:
         """Chunks of a table whose line in the journal is damaged."""
         sizes = {path.name: _size_of(path) for path in self._folder.glob(f"{table}-*.arrow")}
-        present = {file: size for file, size in sizes.items() if file not in self._gone and size > 0}
+        present = {file: size for file, size in sizes.items() if file not in self.gone and size > 0}
         return chunking.between(self.chunks[table], present, maps)
 
     def add_found(self, table: str, chunks: Iterable[Chunk]) -> None:
@@ -79,21 +88,38 @@ class Contents:
             description.check_format(commit.format, self._folder.parent)
             self.dropped = commit.dropped
         if commit.kind == "step":
-            self.step_of[commit.ordinal] = commit.step
-        changed = self._remove(commit)
-        for table, chunk in chunking.of_commit(commit, self._gone, self.step_of):
+            self._add_step(commit)
+        self.session = max(self.session, commit.session)
+        changed = self._remove(commit) | self._supersede(commit)
+        for table, chunk in chunking.of_commit(commit, self.gone, self.step_of):
             if (chunk.file, chunk.start) not in self._found:  # else it was there before its line
                 self.chunks[table].append(chunk)
         for table in changed:
             # Rows without a step stay in the order in which they came: a merged segment is younger than what it
             # replaces, and older than what follows.
             by_step = table in THINNED
-            self.chunks[table].sort(key=lambda chunk: (chunk.ordinal if by_step else 0, chunk.file, chunk.start))
+            self.chunks[table].sort(
+                key=lambda chunk: (chunk.ordinal if by_step else chunk.session, chunk.file, chunk.start)
+            )
         for file, span in commit.files.items():
-            if not paths.table_of(file) and file not in self._gone:
+            if not paths.table_of(file) and file not in self.gone:
                 self.files[file] = span
         self.last_commit_at = max(self.last_commit_at, commit.time)
         return changed
+
+    def _add_step(self, commit: Commit) -> None:
+        self.step_of[commit.ordinal] = commit.step
+        self.session_of[commit.ordinal] = commit.session
+        if self.superseding.hides(commit.session, commit.step):  # in a journal that was written anew
+            self.superseded.add(commit.ordinal)
+
+    def _supersede(self, commit: Commit) -> set[str]:
+        """A session has gone back to an earlier step; returns the tables whose rows this may hide."""
+        if commit.supersedes is None or not self.superseding.add(commit.session, commit.supersedes):
+            return set()
+        hides, session_of = self.superseding.hides, self.session_of
+        self.superseded = {ordinal for ordinal, step in self.step_of.items() if hides(session_of[ordinal], step)}
+        return set(NUMBERED)
 
     def _remove(self, commit: Commit) -> set[str]:
         self.thinned.update(commit.thinned.get("stats", ()))
@@ -112,7 +138,7 @@ class Contents:
         for file, end in chunking.sizes_needed(commit).items():
             if file not in sizes:
                 sizes[file] = _size_of(self._folder / file)
-            if sizes[file] < end and file not in self._gone:
+            if sizes[file] < end and file not in self.gone:
                 self.misses_files |= sizes[file] < 0
                 return False
         return True

@@ -13,7 +13,6 @@ from typing import Any
 from endoscope import __version__
 from endoscope.errors import NewerFormat
 from endoscope.schema.recording import FORMAT_VERSION
-from endoscope.store.files import write_whole
 from endoscope.store.paths import TRIAL
 from endoscope.store.sealed import seal, unseal
 
@@ -36,9 +35,15 @@ def describe(name: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, description: Mapping[str, Any]) -> int:
-    """Put trial.json in place; returns its size in bytes."""
-    return write_whole(folder / TRIAL, [seal(description, indent=2)]).end
+def resumed(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """The same for one that goes on: as it was, with what the configuration says now."""
+    found, _ = read(folder)
+    return {**about, **found, "config": {**found.get("config", {}), **about["config"]}}
+
+
+def text_of(description: Mapping[str, Any]) -> bytes:
+    """All of trial.json."""
+    return seal(description, indent=2)
 
 
 def read(folder: Path) -> tuple[dict[str, Any], str]:

@@ -31,14 +31,18 @@ class Span(NamedTuple):
 class AppendFile:
     """A file that only grows; used by one thread of one process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, size: int | None = None) -> None:
+        """A new file; or one of which so many bytes stay, and what a crash has left behind them is cut off."""
         self.path = path
         self.name = path.name
-        self.size = 0  # what is settled
-        self._written = 0
+        self.size = size or 0  # what is settled
+        self._written = self.size
         self._is_torn = False
         self.needs_sync = False
-        self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+        how = os.O_CREAT | os.O_EXCL if size is None else 0
+        self._descriptor = os.open(path, how | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+        if size is not None:
+            self._cut_off()
 
     def append(self, buffers: Sequence[Bytes]) -> Span:
         """Write behind what was appended before; nobody may rely on it before `settle`."""

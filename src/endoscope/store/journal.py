@@ -9,12 +9,13 @@ The order of the two writes is kept for all processes of one machine. On a netwo
 line first; it then finds the data file too short, and treats the commit as not there yet (`contents.py`).
 
 A journal only grows, except when it is written anew without its history: the new one takes the place of the old one at
-once, and its first line tells readers that it is another.
+once, and its first line tells readers that it is another. Whoever resumes a trial appends to the journal that is there.
 """
 
 from __future__ import annotations
 
 import json.encoder
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from endoscope.store.paths import JOURNAL, UNFINISHED
 from endoscope.store.sealed import seal, seal_line, unseal
 
 _text = json.encoder.encode_basestring_ascii  # as a JSON text
+_LINE_BYTES = 260  # of a line without its files, if every number in it is as long as it can be
+_SPAN_BYTES = 56  # of the place of a file, without its name
 
 
 class Copied(NamedTuple):
@@ -42,7 +45,7 @@ class Commit:
     """One line of the journal."""
 
     number: int  # 0, 1, 2, …
-    kind: str  # open, step, rows, thin, close
+    kind: str  # open, step, rows, thin, close, resume
     time: float
     files: Mapping[str, Span] = field(default_factory=dict)  # file, relative to the rank -> what was added
     ordinal: int = -1  # of the recorded step, for kind "step"
@@ -52,6 +55,8 @@ class Commit:
     removed: tuple[str, ...] = ()  # kind "thin": files that are gone
     thinned: Mapping[str, list[int]] = field(default_factory=dict)  # "raw" or "stats" -> ordinals of steps
     copied: Mapping[str, list[Copied]] = field(default_factory=dict)  # segment -> what it took over from them
+    session: int = 0  # of the process that recorded what the line adds; a trial that was resumed has several
+    supersedes: int | None = None  # steps of earlier sessions, from this number on, are no longer part of the trial
 
 
 def to_line(commit: Commit) -> bytes:
@@ -61,16 +66,30 @@ def to_line(commit: Commit) -> bytes:
         document |= {"format": commit.format, "dropped": commit.dropped}
     if commit.kind == "step":
         document |= {"ordinal": commit.ordinal, "step": commit.step}
+    if commit.session:
+        document["session"] = commit.session
+    if commit.supersedes is not None:
+        document["supersedes"] = commit.supersedes
     for name in ("files", "removed", "thinned", "copied"):
         if value := getattr(commit, name):
             document[name] = value
     return seal(document)
 
 
-def step_line(number: int, time: float, ordinal: int, step: int, files: Mapping[str, Span]) -> bytes:
+def step_line(
+    number: int,
+    time: float,
+    ordinal: int,
+    step: int,
+    files: Mapping[str, Span],
+    session: int = 0,
+    supersedes: int | None = None,
+) -> bytes:
     """`to_line` of the kind that is written most often, without a document in between."""
     spans = [f"{_text(file)}:[{start},{end},{crc}]" for file, (start, end, crc) in files.items()]
     head = f'"commit":{number},"kind":"step","time":{round(time, 6)!r},"ordinal":{ordinal},"step":{step}'
+    head += f',"session":{session}' if session else ""
+    head += f',"supersedes":{supersedes}' if supersedes is not None else ""
     return seal_line(f'{{{head},"files":{{{",".join(spans)}}}' if spans else f"{{{head}")
 
 
@@ -91,23 +110,34 @@ def from_line(line: bytes) -> Commit | None:
         removed=tuple(document.get("removed", ())),
         thinned=document.get("thinned", {}),
         copied={name: [Copied(*chunk) for chunk in chunks] for name, chunks in document.get("copied", {}).items()},
+        session=document.get("session", 0),
+        supersedes=document.get("supersedes"),
     )
 
 
+def most_bytes_of_line(files: Iterable[str]) -> int:
+    """The line of a step, or of rows, that names these files has at most so many bytes."""
+    return _LINE_BYTES + sum(_SPAN_BYTES + len(_text(file)) for file in files)
+
+
 class JournalWriter:
-    """Numbers commits and appends their lines."""
+    """Numbers commits and appends their lines, behind those that are there."""
 
     def __init__(self, rank_folder: Path) -> None:
-        self.file = AppendFile(rank_folder / JOURNAL)
-        self.lines = 0
+        path = rank_folder / JOURNAL
+        whole, self.lines = _whole_lines(path)
+        self.file = AppendFile(path, whole)
+        self.session = 0
 
     def append(self, kind: str, time: float, **members: Any) -> None:
         """Add one line; after an error the journal is as before."""
-        self._append(to_line(Commit(self.lines, kind, time, **members)))
+        self._append(to_line(Commit(self.lines, kind, time, **{"session": self.session, **members})))
 
-    def append_step(self, time: float, ordinal: int, step: int, files: Mapping[str, Span]) -> None:
+    def append_step(
+        self, time: float, ordinal: int, step: int, files: Mapping[str, Span], supersedes: int | None = None
+    ) -> None:
         """The line of a recorded step."""
-        self._append(step_line(self.lines, time, ordinal, step, files))
+        self._append(step_line(self.lines, time, ordinal, step, files, self.session, supersedes))
 
     def _append(self, line: bytes) -> None:
         try:
@@ -118,9 +148,14 @@ class JournalWriter:
         self.file.settle()
         self.lines += 1
 
-    def rewrite(self, members: Iterable[Mapping[str, Any]]) -> None:
-        """Put another journal in the place of this one; a reader sees the old or the new one, and notices."""
+    def rewrite(self, members: Iterable[Mapping[str, Any]], *, most_bytes: float = math.inf) -> None:
+        """Put another journal in the place of this one; a reader sees the old or the new one, and notices.
+
+        One that would have more than `most_bytes` is not worth it.
+        """
         lines = [to_line(Commit(number, **line)) for number, line in enumerate(members)]
+        if sum(map(len, lines)) > most_bytes:
+            return
         path = self.file.path
         unfinished = path.with_name(path.name + UNFINISHED)
         remove(unfinished)
@@ -137,6 +172,16 @@ class JournalWriter:
         new.path, new.name = path, path.name
         self.file.close()
         self.file, self.lines = new, len(lines)
+
+
+def _whole_lines(path: Path) -> tuple[int | None, int]:
+    """(bytes, lines) of what a journal has without a torn end; None if there is no journal."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None, 0
+    whole = data.rfind(b"\n") + 1
+    return whole, data.count(b"\n", 0, whole)
 
 
 class JournalReader:

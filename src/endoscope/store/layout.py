@@ -57,6 +57,11 @@ def metadata_places(data: memoryview) -> MetadataPlaces:
     return MetadataPlaces(batch(_LENGTH), message(_BODY_LENGTH), nodes, buffers, body)
 
 
+def schema_part(data: bytes) -> bytes:
+    """The schema message that a segment begins with."""
+    return data[: _HEAD.size + (_HEAD.unpack_from(data)[1] if len(data) >= _HEAD.size else 0)]
+
+
 def batch_in(data: memoryview, start: int = 0) -> BatchLayout:
     """The first record batch message at or behind `start`; raises ValueError if the bytes are none of ours."""
     try:

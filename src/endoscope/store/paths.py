@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from endoscope.errors import BadArgument, StoreError
-from endoscope.schema.recording import TABLES
+from endoscope.schema.recording import NO_STEP, TABLES
 
 TRIAL = "trial.json"
 JOURNAL = "journal.jsonl"
@@ -18,6 +18,8 @@ UNFINISHED = ".unfinished"  # end of the name of a file that is still being writ
 
 _RANK = re.compile(r"rank-(\d+)")
 _SEGMENT = re.compile(rf"({'|'.join(TABLES)})-(\d{{4,}})\.arrow")
+_RAW = re.compile(rf"{RAW}/-?\d+-(\d+)\.safetensors")
+_GRAPH = re.compile(rf"{GRAPHS}/[^/]+\.json")
 _MOST_BYTES_IN_A_NAME = 200  # file systems allow 255; suffixes need room
 _MOST_TRIALS_OF_ONE_NAME = 100_000
 
@@ -43,8 +45,25 @@ def table_of(file: str) -> str:
     return match[1] if match else ""
 
 
+def number_of(segment: str) -> int:
+    """Which of its table's segments it is; 0 for other files."""
+    match = _SEGMENT.fullmatch(segment)
+    return int(match[2]) if match else 0
+
+
 def raw_name(step: int, ordinal: int) -> str:
     return f"{RAW}/{step}-{ordinal}.safetensors"
+
+
+def ordinal_of(raw_file: str) -> int:
+    """Of the recorded step whose raw values are in a file; -1 for other files."""
+    match = _RAW.fullmatch(raw_file)
+    return int(match[1]) if match else NO_STEP
+
+
+def is_data(file: str) -> bool:
+    """Whether a file, relative to the rank, is one that only the journal makes valid."""
+    return bool(table_of(file)) or ordinal_of(file) != NO_STEP or bool(_GRAPH.fullmatch(file))
 
 
 def graph_name(graph_hash: str) -> str:
@@ -62,8 +81,11 @@ def trials_in(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: _natural(path.name))
 
 
-def claim(root: Path, trial: str) -> Path:
-    """Make the folder of a new trial. A name that is taken gets -2, -3, …; making the folder is the lock."""
+def claim(root: Path, trial: str, *, resume: bool = False) -> Path:
+    """Make the folder of a new trial. A name that is taken gets -2, -3, …; making the folder is the lock.
+
+    Whoever resumes a trial gets the folder that is there.
+    """
     check_name(trial)
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -72,6 +94,8 @@ def claim(root: Path, trial: str) -> Path:
             try:
                 folder.mkdir()
             except FileExistsError:
+                if resume and folder.is_dir():
+                    return _resumable(folder)
                 continue
             return folder
     except OSError as error:
@@ -79,6 +103,13 @@ def claim(root: Path, trial: str) -> Path:
             f"No trial can be recorded in {root}: {error}. Choose a folder that can be written."
         ) from error
     raise StoreError(f"{root} already has {_MOST_TRIALS_OF_ONE_NAME} trials named {trial!r}. Choose another name.")
+
+
+def _resumable(folder: Path) -> Path:
+    trials = [] if is_trial(folder) else trials_in(folder)
+    if trials:
+        raise BadArgument(f"{folder} is a folder of {len(trials)} trials, so it cannot be resumed as one. Which is it?")
+    return folder
 
 
 def check_name(trial: object) -> None:

@@ -35,6 +35,7 @@ from endoscope.store.files import Span
 from endoscope.store.journal import JournalReader
 from endoscope.store.maps import Maps
 from endoscope.store.sealed import unseal
+from endoscope.store.superseding import TABLES as NUMBERED
 
 _MOST_ROUNDS = 5
 _NO_JOURNAL = "is missing: nothing can be checked, and the last step may be incomplete"
@@ -81,10 +82,10 @@ class _Table:
 class RankReader:
     """Everything that one rank has recorded. May be shared by threads."""
 
-    def __init__(self, trial: Path, rank: int = 0, ahead: Ahead | None = None) -> None:
+    def __init__(self, trial: Path, rank: int = 0, ahead: Ahead | None = None, *, quiet: bool = False) -> None:
         self.folder = paths.rank_folder(trial, rank)
         self.lock = threading.RLock()
-        self._is_quiet = False
+        self._is_quiet = quiet  # damage is no warning
         self._verified: Verified = ahead.verified if ahead else set()  # stays valid when the journal is written anew
         self.generation = 0  # changes when something that was known has gone
         self._begin()
@@ -136,8 +137,25 @@ class RankReader:
         with self.lock:
             table = self._look_at(name)
             while len(table.batches) < len(table.good):
-                table.batches += self._next_batches(name, table.good[len(table.batches) :])
+                chunks = table.good[len(table.batches) :]
+                found = self._next_batches(name, chunks)
+                if name in NUMBERED and self.contents.superseding:
+                    found = [self._without_superseded(*both) for both in zip(found, chunks, strict=False)]
+                table.batches += found
             return table.batches
+
+    def good(self, name: str) -> list[Chunk]:
+        """The chunks of a table that can be read, also those that the journal has lost."""
+        with self.lock:
+            return self._look_at(name).good
+
+    def _without_superseded(self, batch: pa.RecordBatch, chunk: Chunk) -> pa.RecordBatch:
+        """The rows of steps whose place no later session has taken."""
+        end = self.contents.superseding.end_of(chunk.session)
+        if end is None:
+            return batch
+        stay = streams.to_numpy(batch.column(batch.schema.names.index("step"))) < end
+        return batch if stay.all() else batch.filter(pa.array(stay))
 
     def _next_batches(self, name: str, chunks: list[Chunk]) -> list[pa.RecordBatch]:
         """The first of these chunks, or as many as can be read in one go: that takes a tenth of the time."""
@@ -249,7 +267,7 @@ class RankReader:
         """Compare every committed byte with its checksum, again."""
         with self.lock:
             self.refresh()
-            self._is_quiet = True  # what is found is returned
+            was_quiet, self._is_quiet = self._is_quiet, True  # what is found is returned
             self.generation += 1
             self._verified = set()
             self._problems.clear()
@@ -263,7 +281,7 @@ class RankReader:
             chunks = [chunk for known in self.contents.chunks.values() for chunk in known]
             size = sum(chunk.end - chunk.start for chunk in chunks)
             size += sum(span.end for span in self.contents.files.values())
-            self._is_quiet = False
+            self._is_quiet = was_quiet
             return Checked(self.problems, len({chunk.file for chunk in chunks}) + len(self.contents.files), size)
 
     def _read_journal(self) -> bool:

@@ -1,18 +1,27 @@
-"""Keeps a rank below max_bytes: makes room before each commit by thinning old steps.
+"""Keeps a rank below max_bytes, to the byte: whatever is written is counted before, and room is made for it first.
 
-First everything is tidied up, then raw values go, every second step at a time, then whole steps. Metrics, notes, gaps
-and graphs stay. Each time some more is freed than is needed, so that it does not happen at every step. What has gone is
-said in the journal, step by step, and in one line of `gaps`.
+    what is to be written ─► Need ─► make ─► fits │ tidy up │ superseded │ raw values │ steps │ newest step, old metrics
+                                       └──► False: it cannot fit; whoever asked writes less, or nothing, and says so
+
+Steps and raw values are thinned evenly. First everything is tidied up; what is superseded goes before all that is part
+of the trial; metrics are thinned when nothing else is left but the first step. Notes, gaps, names and graphs stay. Each
+time some more is freed than is needed, so that it does not happen at every step. What has gone is said in the journal,
+step by step, and in `gaps` whenever the distance between steps that stay has grown.
 
 The journal is told first, then files are removed: a reader may find a file gone that it has just read about, and must
-then read on in the journal. A process that is killed in between leaves files that nobody reads.
+then read on in the journal. A process that is killed in between leaves files that nobody reads. While chunks are copied
+from old segments into a new one, both are there for a moment; that is not counted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from endoscope.schema.recording import THINNED
 from endoscope.store.files import remove
@@ -22,73 +31,173 @@ from endoscope.store.segments import Segments
 from endoscope.store.thinning import Choice, Recorded, choose
 from endoscope.store.upkeep import Upkeep
 
+KEPT_BACK = 4096  # bytes for the end: the last line, what recording has cost, what is said about lost things
+FOR_THE_LAST_LINE = 256  # of these
 _GOAL = 0.8  # of max_bytes, once thinning has begun
+_FOR_METRICS = 8  # a part of max_bytes that steps leave free for what is never in their way
+_MOST_FOR_METRICS = 16 * 2**10
+_FEW_CHUNKS, _LONELY_CHUNKS = 16, 1  # of a table are merged when bytes are needed, and when every byte is
+
+
+class Need(NamedTuple):
+    """Something that is to be written."""
+
+    cost: Callable[[], int]  # bytes, which depend on what is there: a segment begins with its schema
+    kept_back: int = KEPT_BACK
+    step: str | None = None  # type of the step, if it is one
 
 
 class Room:
     """Counts bytes and frees them."""
 
-    def __init__(self, folder: Path, journal: JournalWriter, segments: Segments, max_bytes: int | None) -> None:
+    def __init__(
+        self, folder: Path, journal: JournalWriter, segments: Segments, ledger: Ledger, max_bytes: int | None
+    ) -> None:
         self._folder, self._journal, self._segments = folder, journal, segments
-        self._max_bytes = max_bytes
-        self.ledger = Ledger()
-        self._upkeep = Upkeep(journal, segments, self.ledger)
+        self.max_bytes = max_bytes
+        self.ledger = ledger
+        self.beside: dict[str, int] = {}  # bytes of files that are replaced as a whole
+        self.said: list[str] = []  # what is to be told about lost things
+        self._upkeep = Upkeep(journal, segments, ledger)
         self._level = {"raw": 1, "stats": 1}
-        self._has_complained = False
+        self._said_level = {"raw": 0, "stats": 0}
+        self._every = 1  # steps, of which metrics stay
 
     @property
     def bytes(self) -> int:
-        return self._journal.file.size + self._segments.bytes + self.ledger.bytes
+        return self._journal.file.size + self._segments.bytes + self.ledger.bytes + sum(self.beside.values())
 
     def tidy(self) -> None:
         """After each commit."""
         self._upkeep.tidy()
 
-    def make(self, incoming: int) -> list[str]:
-        """Free bytes if so many more would be too many; returns what is to be said about it."""
-        if self._max_bytes is None or self.bytes + incoming <= self._max_bytes:
-            return []
-        self._upkeep.tidy(thoroughly=True)
-        said = []
-        for what in ("raw", "stats"):
-            to_free = self.bytes + incoming - int(_GOAL * self._max_bytes)
-            if to_free <= 0:
-                break
-            choice = choose(self._candidates(what), to_free, self._level[what])
-            self._level[what] = choice.level
-            if choice.steps:
-                said.append(self._sentence(what, choice.steps))
-                self._thin_raw(choice.steps) if what == "raw" else self._thin_steps(choice)
-        if self.bytes + incoming > self._max_bytes and not self._has_complained:
-            self._has_complained = True
-            said.append(f"max_bytes={self._max_bytes} is too little for what is never thinned, and is exceeded")
-        return said
+    def fits(self, need: Need) -> bool:
+        """Whether there is room, as it is."""
+        return self._excess(need) <= 0
 
-    def _candidates(self, what: str) -> list[Recorded]:
-        if what == "raw":
-            sizes = {ordinal: span.end for ordinal, (_, span) in self.ledger.raw.items()}
-        else:
-            sizes = dict.fromkeys(self.ledger.steps, 0)
-            for table in THINNED:
-                for chunk in self._segments.chunks[table]:
-                    sizes[chunk.ordinal] += chunk.bytes
-        steps = self.ledger.steps
-        return [Recorded(ordinal, steps[ordinal].type, steps[ordinal].nth, size) for ordinal, size in sizes.items()]
+    def make(self, need: Need) -> bool:
+        """Free bytes if so many more would be too many; False if that is not enough."""
+        if self.fits(need):
+            return True
+        for stage in self._stages(need):
+            stage()
+            if self.fits(need):
+                return True
+        return False
 
-    def _thin_raw(self, steps: Sequence[Recorded]) -> None:
-        if not steps:
+    def finish(self, ordinals: Sequence[int]) -> None:
+        """Copy what stays when steps go that the journal has named already."""
+        for table in THINNED if ordinals else ():
+            for rewrite in self._segments.rewrites(table, set(ordinals)):
+                self._upkeep.take_up(rewrite, {})
+
+    def _stages(self, need: Need) -> Iterator[Callable[[], None]]:
+        """From what nobody misses to what hurts."""
+        yield partial(self._upkeep.squeeze, _FEW_CHUNKS)
+        if need.step is not None and self._is_hopeless(need):
             return
-        ordinals = [step.ordinal for step in steps]
+        yield self._free_superseded
+        yield partial(self._thin, "raw", need)
+        if need.step is not None:  # the newest stays until there is a newer one, unless there is no room for both
+            yield partial(self._thin, "stats", need, beside_newest=True)
+        yield partial(self._thin, "stats", need)
+        if need.step is None:
+            yield partial(self._upkeep.squeeze, _LONELY_CHUNKS)
+            yield self._free_newest
+            yield partial(self._thin_metrics, need)
+
+    def _excess(self, need: Need, share: float = 1.0) -> int:
+        """So many bytes must go for it; none if this is not positive."""
+        if self.max_bytes is None:
+            return 0
+        kept_back = need.kept_back
+        if need.step is not None:
+            kept_back += min(self.max_bytes // _FOR_METRICS, _MOST_FOR_METRICS)
+        return self.bytes + need.cost() + kept_back - int(share * self.max_bytes)
+
+    def _is_hopeless(self, need: Need) -> bool:
+        """A step that does not even fit beside the first one must not push out the others for nothing."""
+        first = min(self.ledger.steps.keys() - self.ledger.superseded, default=-1)
+        sizes = [size for what in ("raw", "stats") for ordinal, size in self._sizes(what).items() if ordinal != first]
+        return self._excess(need) > sum(sizes)
+
+    def _free_superseded(self) -> None:
+        gone = sorted(self.ledger.superseded)
+        if gone:
+            self._drop_steps(gone)
+            self.said.append(f"{len(gone)} superseded steps were removed to stay within {self._limit}")
+
+    def _thin(self, what: str, need: Need, *, beside_newest: bool = False) -> None:
+        """Raw values or whole steps, evenly."""
+        newcomer = None if beside_newest or what == "raw" else need.step
+        while self._excess(need) > 0:
+            wanted, needed = self._excess(need, _GOAL), self._excess(need)
+            steps = self._candidates(what, newcomer)
+            choice = choose(steps, wanted, self._level[what], needed, by_type=beside_newest)
+            self._level[what] = choice.level
+            if not choice.steps:
+                return
+            self._say(what, choice)
+            ordinals = [step.ordinal for step in choice.steps]
+            self._drop_raw(ordinals) if what == "raw" else self._drop_steps(ordinals)
+
+    def _free_newest(self) -> None:
+        """Metrics need the room: only the first step stays."""
+        gone = sorted(self.ledger.steps)[1:]
+        if gone:
+            self._drop_steps(gone)
+            self.said.append(
+                f"all recorded steps but the first were removed, because metrics need the room within {self._limit}"
+            )
+
+    def _thin_metrics(self, need: Need) -> None:
+        """Metrics of every second step, of every fourth, and so on."""
+        newest = self._segments.newest_step("metrics")
+        while self._excess(need) > 0 and self._every <= newest:
+            self._every *= 2
+            rewrites = self._segments.fewer_rows("metrics", partial(_stays, every=self._every, newest=newest))
+            is_less = False
+            for rewrite in rewrites:
+                self._upkeep.take_up(rewrite, {})
+                is_less = True
+            if is_less:
+                self.said.append(
+                    f"metrics of older steps are kept every {self._every} steps to stay within {self._limit}"
+                )
+
+    def _candidates(self, what: str, newcomer: str | None) -> list[Recorded]:
+        """All steps that have it, and of which type the next one will be, which is then the newest."""
+        steps = self.ledger.steps
+        found = [
+            Recorded(ordinal, steps[ordinal].type, steps[ordinal].nth, size)
+            for ordinal, size in self._sizes(what).items()
+        ]
+        if newcomer is not None:
+            found.append(Recorded(max(steps, default=-1) + 1, newcomer, self.ledger.nth_of(newcomer), 0))
+        return found
+
+    def _sizes(self, what: str) -> dict[int, int]:
+        """Ordinal -> bytes that can be freed of a step."""
+        if what == "raw":
+            return {ordinal: span.end for ordinal, (_, span) in self.ledger.raw.items()}
+        sizes = dict.fromkeys(self.ledger.steps, 0)
+        for table in THINNED:
+            for chunk in self._segments.chunks[table]:
+                sizes[chunk.ordinal] += chunk.bytes
+        return sizes
+
+    def _drop_raw(self, ordinals: Sequence[int]) -> None:
+        if not ordinals:
+            return
         files = [self.ledger.raw[ordinal][0] for ordinal in ordinals]
         self._journal.append("thin", time.time(), thinned={"raw": ordinals}, removed=tuple(files))
         for ordinal in ordinals:
             remove(self._folder / self.ledger.drop_raw(ordinal))
 
-    def _thin_steps(self, choice: Choice) -> None:
+    def _drop_steps(self, ordinals: Sequence[int]) -> None:
         """A step is gone for readers with the first line that says so; the tables follow one by one."""
-        self._thin_raw([step for step in choice.steps if step.ordinal in self.ledger.raw])
-        ordinals = [step.ordinal for step in choice.steps]
-        thinned = {"stats": ordinals}  # said once
+        self._drop_raw([ordinal for ordinal in ordinals if ordinal in self.ledger.raw])
+        thinned = {"stats": list(ordinals)}  # said once
         for table in THINNED:
             for rewrite in self._segments.rewrites(table, set(ordinals)):
                 self._upkeep.take_up(rewrite, thinned)
@@ -96,10 +205,22 @@ class Room:
         for ordinal in ordinals:
             self.ledger.drop_step(ordinal)
 
-    def _sentence(self, what: str, steps: Sequence[Recorded]) -> str:
-        things = {"raw": "raw values", "stats": "all values"}[what]
-        first, last = (self.ledger.steps[step.ordinal].number for step in (steps[0], steps[-1]))
-        return (
-            f"{things} of {len(steps)} recorded steps (between {first} and {last}) were removed "
-            f"to stay within max_bytes={self._max_bytes}"
+    @property
+    def _limit(self) -> str:
+        return f"max_bytes={self.max_bytes}"
+
+    def _say(self, what: str, choice: Choice) -> None:
+        """Once for each distance between the steps that stay."""
+        if choice.level <= self._said_level[what]:
+            return
+        self._said_level[what] = choice.level
+        things, many = {"raw": "raw values", "stats": "all values"}[what], len(choice.steps)
+        first, last = (self.ledger.steps[step.ordinal].number for step in (choice.steps[0], choice.steps[-1]))
+        self.said.append(
+            f"{things} of {many} recorded step{'s' if many > 1 else ''} (between {first} and {last}) were removed "
+            f"to stay within {self._limit}; of older steps, one in {2**choice.level} keeps them"
         )
+
+
+def _stays(steps: np.ndarray, every: int, newest: int) -> np.ndarray:
+    return np.asarray((steps % every == 0) | (steps == newest))

@@ -2,26 +2,32 @@
 
 Old steps are thinned by copying what stays of a few segments into a new one; a chunk is copied as it is, byte for byte.
 Segments are numbered in the order in which they were begun, which after thinning is not the order of their steps.
+
+Whoever resumes a trial begins new segments. So the rows of a table without ordinals are, file by file, of one session;
+and a file that an older version has begun, perhaps with fewer columns, gets no rows of ours.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from endoscope.schema.recording import NO_STEP, TABLES
 from endoscope.store import layout, paths
 from endoscope.store.checksums import Bytes
 from endoscope.store.files import AppendFile, Span, remove
 from endoscope.store.journal import Copied
-from endoscope.store.streams import merge_batches, schema_message, schema_of
+from endoscope.store.streams import merge_batches, read_schema, rows_of_steps, schema_message, steps_in
 from endoscope.store.syncing import Unsynced, handed_over
 
 SEGMENT_BYTES = 32 * 2**20
+_MOST_HEAD_BYTES = 2**16  # of the schema message
 
 
 class Chunk(NamedTuple):
@@ -30,6 +36,7 @@ class Chunk(NamedTuple):
     file: str
     span: Span
     ordinal: int
+    session: int = 0  # only told of tables that have no ordinals
 
     @property
     def bytes(self) -> int:
@@ -43,6 +50,7 @@ class Rewrite(NamedTuple):
     file: str
     copied: list[Copied]
     old: list[str]
+    session: int = 0
 
 
 class Segments:
@@ -56,6 +64,8 @@ class Segments:
         self._pending: list[tuple[str, Chunk]] = []
         self._closed: dict[str, int] = {}  # segment -> bytes
         self._unsynced: list[Unsynced] = []
+        self._heads: dict[str, Bytes] = {}  # segment of an earlier session -> its schema message
+        self.session = 0
         self.chunks: dict[str, list[Chunk]] = {table: [] for table in TABLES}
         self.failures: list[str] = []  # what the disk refused or lost although it had taken it
 
@@ -63,13 +73,28 @@ class Segments:
     def bytes(self) -> int:
         return sum(self._closed.values()) + sum(file.size for file in self._open.values())
 
+    def take_over(self, chunks: Mapping[str, list[Chunk]]) -> None:
+        """Go on behind what earlier sessions have committed. Other files keep their numbers, too."""
+        for table, known in chunks.items():
+            self.chunks[table] = known
+            for file in self._files(table):
+                self._closed[file] = (self._folder / file).stat().st_size
+            there = [path.name for path in self._folder.glob(f"{table}-*.arrow")]
+            self._count[table] = max(map(paths.number_of, [*there, *self._files(table)]), default=0)
+
+    def cost(self, messages: Mapping[str, Bytes]) -> int:
+        """So many bytes are added by messages to these tables."""
+        new = sum(len(schema_message(table)) for table in messages if table not in self._open)
+        return new + sum(map(len, messages.values()))
+
     def append(self, table: str, message: Bytes, ordinal: int) -> tuple[str, Span]:
         """Add one record batch; returns the segment and where it went."""
         file = self._open.get(table)
         if file is None:
             file = self._open[table] = AppendFile(self._folder / self._next_name(table))
+            self._heads[file.name] = schema_message(table)
         span = file.append([message] if file.size else [schema_message(table), message])
-        self._pending.append((table, Chunk(file.name, span, ordinal)))
+        self._pending.append((table, Chunk(file.name, span, ordinal, self.session)))
         return file.name, span
 
     def settle(self) -> None:
@@ -108,37 +133,64 @@ class Segments:
             stay = [chunk for chunk in of_file if chunk.ordinal not in drop]
             if len(stay) == len(of_file) and self._closed[file] > self._segment_bytes // 2:
                 continue
-            group.append(file)
-            kept += stay
-            if sum(chunk.bytes for chunk in kept) >= self._segment_bytes:
+            is_full = sum(chunk.bytes for chunk in kept) >= self._segment_bytes
+            if is_full or (kept and stay and self._head(table, kept[0].file) != self._head(table, file)):
                 yield self._copy(table, group, kept)
                 group, kept = [], []
+            group.append(file)
+            kept += stay
         if group:
             yield self._copy(table, group, kept)
 
-    def merged(self, table: str) -> Rewrite | None:
-        """All small commits to a table as one; None if nothing would be gained. For rows that belong to no step."""
+    def merged(self, table: str) -> Iterator[Rewrite]:
+        """All small commits of a session to a table as one. For rows that belong to no recorded step."""
         if table in self._open:
             self._close(table)
-        old = [file for file in self._files(table) if self._closed[file] < self._segment_bytes // 2]
-        chunks = [chunk for chunk in self.chunks[table] if chunk.file in old]
-        messages = [message for _, message in self._messages(chunks)]
-        if len(messages) < 2:
-            return None
-        name = self._next_name(table)
-        with self._new_file(name) as file:
-            span = file.append([schema_message(table), merge_batches(messages, schema_of(table))])
-        return Rewrite(table, name, [Copied(*span, NO_STEP)], old)
+        small = [file for file in self._files(table) if self._closed[file] < self._segment_bytes // 2]
+        groups: dict[tuple[int, Bytes], list[Chunk]] = {}
+        for chunk in self.chunks[table]:
+            if chunk.file in small:
+                groups.setdefault((chunk.session, self._head(table, chunk.file)), []).append(chunk)
+        for (session, head), chunks in groups.items():
+            messages = [message for _, message in self._messages(chunks)]
+            if len(messages) > 1:
+                old = list(dict.fromkeys(chunk.file for chunk in chunks))
+                message = merge_batches(messages, read_schema(head))
+                yield self._new(Rewrite(table, "", [], old, session), head, message)
+
+    def fewer_rows(self, table: str, stays: Callable[[np.ndarray], np.ndarray]) -> Iterator[Rewrite]:
+        """Each segment with the rows of some steps only. For rows that belong to no recorded step."""
+        if table in self._open:
+            self._close(table)
+        for file in self._files(table):
+            chunks = [chunk for chunk in self.chunks[table] if chunk.file == file]
+            head = self._head(table, file)
+            messages = [message for _, message in self._messages(chunks)]
+            message = rows_of_steps(messages, read_schema(head), stays)
+            if message is not None:
+                yield self._new(Rewrite(table, "", [], [file], chunks[0].session), head, message)
+
+    def newest_step(self, table: str) -> int:
+        """The largest number of a step in what was added last; -1 if there is none."""
+        messages = self._messages(self.chunks[table][-1:])
+        return max(
+            (
+                max(steps_in(message, read_schema(self._head(table, chunk.file))), default=-1)
+                for chunk, message in messages
+            ),
+            default=-1,
+        )
 
     def replace(self, rewrite: Rewrite) -> None:
         """The journal knows of the new segment: the old ones can go."""
-        chunks = [chunk for chunk in self.chunks[rewrite.table] if chunk.file not in rewrite.old]
-        chunks += [Chunk(rewrite.file, Span(*copied[:3]), copied.ordinal) for copied in rewrite.copied]
-        self.chunks[rewrite.table] = sorted(chunks, key=lambda chunk: (chunk.ordinal, chunk.file, chunk.span.start))
-        if rewrite.copied:
+        new = [Chunk(rewrite.file, Span(*copied[:3]), copied.ordinal, rewrite.session) for copied in rewrite.copied]
+        if new:
             self._closed[rewrite.file] = rewrite.copied[-1].end
+        chunks = [chunk for chunk in self.chunks[rewrite.table] if chunk.file not in rewrite.old]
+        self.chunks[rewrite.table] = sorted([*chunks, *new], key=_order)
         for file in rewrite.old:
             del self._closed[file]
+            self._heads.pop(file, None)
             remove(self._folder / file)
 
     def abandon(self, rewrite: Rewrite) -> None:
@@ -146,16 +198,34 @@ class Segments:
         remove(self._folder / rewrite.file)
 
     def _copy(self, table: str, old: list[str], chunks: list[Chunk]) -> Rewrite:
-        name = self._next_name(table)
-        rewrite = Rewrite(table, name, [], list(old))
+        rewrite = Rewrite(table, self._next_name(table), [], list(old))
         if not chunks:
             return rewrite
-        with self._new_file(name) as file:
+        with self._new_file(rewrite.file) as file:
             for chunk, message in self._messages(chunks):
-                head = [] if rewrite.copied else [schema_message(table)]
+                head = [] if rewrite.copied else [self._head(table, chunk.file)]
                 rewrite.copied.append(Copied(*file.append([*head, message]), chunk.ordinal))
                 file.settle()
         return rewrite
+
+    def _new(self, rewrite: Rewrite, head: Bytes, message: Bytes) -> Rewrite:
+        """A segment of one chunk; none if the message is empty."""
+        rewrite = rewrite._replace(file=self._next_name(rewrite.table))
+        if message:
+            with self._new_file(rewrite.file) as file:
+                rewrite.copied.append(Copied(*file.append([head, message]), NO_STEP))
+        return rewrite
+
+    def _head(self, table: str, file: str) -> Bytes:
+        """The schema message that a segment begins with."""
+        head = self._heads.get(file)
+        if head is None:
+            with (self._folder / file).open("rb") as begun:
+                head = layout.schema_part(begun.read(_MOST_HEAD_BYTES))
+            if read_schema(head) is None:  # damaged
+                head = schema_message(table)
+            self._heads[file] = head
+        return head
 
     @contextmanager
     def _new_file(self, name: str) -> Iterator[AppendFile]:
@@ -199,3 +269,7 @@ class Segments:
 
     def _hand_over(self, file: AppendFile) -> None:
         self._unsynced += handed_over(file, self.failures)
+
+
+def _order(chunk: Chunk) -> tuple[int, int, str, int]:
+    return chunk.ordinal, chunk.session, chunk.file, chunk.span.start

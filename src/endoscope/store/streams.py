@@ -7,7 +7,7 @@ and written again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -61,7 +61,7 @@ def _example(kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(8))])
 
 
-def read_schema(segment: memoryview) -> pa.Schema | None:
+def read_schema(segment: bytes | memoryview) -> pa.Schema | None:
     """The schema that a segment begins with; None if it cannot be read."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(segment))
@@ -91,6 +91,25 @@ def merge_batches(messages: Sequence[memoryview], schema: pa.Schema) -> bytes:
     """Several record batch messages as one."""
     table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()
     return bytes(table.to_batches()[0].serialize())
+
+
+def steps_in(message: memoryview, schema: pa.Schema) -> list[int]:
+    """The numbers of steps in a record batch."""
+    return list(to_numpy(read_batch(message, schema).column(schema.names.index("step"))).tolist())
+
+
+def rows_of_steps(
+    messages: Sequence[memoryview], schema: pa.Schema, stays: Callable[[np.ndarray], np.ndarray]
+) -> bytes | None:
+    """The rows of some steps as one message; None if all rows stay, nothing if none does."""
+    if not messages:
+        return None
+    table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()
+    rows = stays(to_numpy(table["step"]))
+    if rows.all():
+        return None
+    left = table.filter(pa.array(rows)).combine_chunks()
+    return bytes(left.to_batches()[0].serialize()) if left.num_rows else b""
 
 
 def to_list(column: pa.Array | pa.ChunkedArray) -> list[Any]:

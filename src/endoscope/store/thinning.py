@@ -31,10 +31,16 @@ class Choice(NamedTuple):
         return sum(step.bytes for step in self.steps)
 
 
-def choose(steps: Sequence[Recorded], to_free: int, level: int) -> Choice:
-    """The lowest level, from the given one on, that frees enough; if none does, as much as possible."""
+def choose(
+    steps: Sequence[Recorded], to_free: int, level: int, needed: int | None = None, *, by_type: bool = False
+) -> Choice:
+    """The lowest level, from the given one on, that frees enough; if none does, as much as possible.
+
+    Some of it may be a wish: only so many bytes are `needed`. With `by_type` no type loses its first and newest step
+    even then.
+    """
     choice = _climb(sorted(steps), to_free, level)
-    if choice.bytes >= to_free:
+    if by_type or choice.bytes >= (to_free if needed is None else needed):
         return choice
     # Nearly as many types as steps: nothing could go, so types are not told apart.
     together = [step._replace(type="", nth=step.ordinal) for step in sorted(steps)]
@@ -51,4 +57,6 @@ def _climb(steps: Sequence[Recorded], to_free: int, level: int) -> Choice:
 
 def _off_the_grid(steps: Sequence[Recorded], level: int) -> list[Recorded]:
     newest = {step.type: step.nth for step in steps}
-    return [step for step in steps if step.nth % (1 << level) and step.nth != newest[step.type]]
+    oldest = {step.type: step.nth for step in reversed(steps)}
+    stay = {*newest.items(), *oldest.items()}
+    return [step for step in steps if step.nth % (1 << level) and (step.type, step.nth) not in stay]

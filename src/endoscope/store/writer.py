@@ -1,6 +1,7 @@
 """Writes one rank of one trial. Everything goes through `_commit`: all of it is there afterwards, or none.
 
     TrialWriter.create ─► trial.json, journal
+                       └► resume: what is there is taken over (`resuming.py`), and appended to
       key_id, write_metrics, write_note, write_gap      collected in memory
       write_step, commit ─► room (thinning) ─► raw values, graph ─► segments ─► the journal's line
       close              ─► the rest, the last line, fsync
@@ -8,6 +9,9 @@
 One thread calls it. A disk that fails raises StoreError; what was committed stays, what was collected is written with
 the next commit, and what the failed one had begun is cut off. Nothing is fsynced per step: what a killed process has
 written survives it. For power failures fsync comes about every second, in another thread (`syncing.py`).
+
+With max_bytes, whatever does not fit although all that may go has gone is left out: first the raw values of a step,
+then what is known per sample and per unit, then the step. Each is said once.
 """
 
 from __future__ import annotations
@@ -22,13 +26,15 @@ from typing import Any
 
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
-from endoscope.store import description, paths, rows, tensors
+from endoscope.store import description, paths, resuming, rows, tensors
 from endoscope.store.checksums import Bytes
 from endoscope.store.files import Span, remove, write_whole
-from endoscope.store.journal import JournalWriter
+from endoscope.store.journal import JournalWriter, most_bytes_of_line
+from endoscope.store.ledger import Ledger
+from endoscope.store.locking import FolderLock
 from endoscope.store.messages import batch_message
 from endoscope.store.repeating import StepMessages
-from endoscope.store.room import Room
+from endoscope.store.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.syncing import Syncing, handed_over
@@ -37,22 +43,30 @@ SYNC_EVERY_SECS = 1.0
 MOST_COLLECTED = 200_000  # rows of a table that wait for the disk
 _SMALLEST_SEGMENT = 64 * 2**10
 _SEGMENTS_PER_BUDGET = 16  # so that thinning never needs much room for the copy
+_DETAILS = ("samples", "units")  # tables without which a step is still one
+_RAW, _PARTS, _STEP = 1, 2, 3  # what is left out of a step that is too large, in this order
+_LEFT_OUT = ("", "raw values", "statistics per sample and per unit", "what was recorded of the step")
+
+Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 class TrialWriter:
     """The one writer of a rank's files."""
 
-    def __init__(self, folder: Path, rank: int, about: dict[str, Any], max_bytes: int | None) -> None:
+    def __init__(self, folder: Path, rank: int, about: dict[str, Any], max_bytes: int | None, lock: FolderLock) -> None:
         self.path = folder
         self.name = folder.name
         self._description = about
         self._folder = paths.rank_folder(folder, rank)
+        self._lock = lock
+        former = resuming.look(folder, rank)
         segment_bytes = SEGMENT_BYTES
         if max_bytes is not None:
             segment_bytes = max(_SMALLEST_SEGMENT, min(SEGMENT_BYTES, max_bytes // _SEGMENTS_PER_BUDGET))
         self._journal = JournalWriter(self._folder)
         self._segments = Segments(self._folder, segment_bytes)
-        self._room = Room(self._folder, self._journal, self._segments, max_bytes)
+        ledger = Ledger() if former is None else former.ledger
+        self._room = Room(self._folder, self._journal, self._segments, ledger, max_bytes)
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
@@ -61,8 +75,16 @@ class TrialWriter:
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
         self._messages = StepMessages()
+        self._said: set[str] = set()
         self._is_closed = False
-        self._journal.append("open", time.time(), format=FORMAT_VERSION)
+        self.next_step = 0 if former is None else former.next_step  # behind the last one that was recorded or reported
+        self._superseded_from = self.next_step
+        self._goes_back_to: int | None = None  # an earlier step; the journal does not say so yet
+        if former is None:
+            self._journal.append("open", time.time(), format=FORMAT_VERSION)
+        else:
+            self._go_on(former)
+        self._count_what_is_there(rank)
 
     @classmethod
     def create(
@@ -73,19 +95,38 @@ class TrialWriter:
         rank: int = 0,
         config: Mapping[str, Any] | None = None,
         max_bytes: int | None = None,
+        resume: bool = False,
     ) -> TrialWriter:
-        """Begin a trial. A name that is taken gets -2, -3, …; other ranks join the folder that rank 0 made."""
-        if max_bytes is not None and max_bytes < 1:
-            raise BadArgument(f"max_bytes is {max_bytes}, which leaves room for nothing. Try max_bytes=2_000_000_000.")
-        folder = paths.claim(Path(root), trial) if rank == 0 else Path(root) / trial
-        about = description.describe(folder.name, config)
+        """Begin a trial. A name that is taken gets -2, -3, …; other ranks join the folder that rank 0 made.
+
+        With `resume` a trial that is there is gone on with, whether it has ended or its process was killed. One that
+        another run is still writing is refused; where folders cannot be locked (`locking.py`) that is not noticed.
+        """
+        about = description.describe(trial, config)
+        _check_size(max_bytes, len(description.text_of(about)))
+        folder = paths.claim(Path(root), trial, resume=resume) if rank == 0 else Path(root) / trial
+        about["name"] = folder.name
         try:
+            rank_folder = paths.rank_folder(folder, rank)
+            rank_folder.mkdir(exist_ok=resume)
+            lock = FolderLock(rank_folder)
+            if resume:
+                about = description.resumed(folder, about)
             if rank == 0:
-                description.write(folder, about)
-            paths.rank_folder(folder, rank).mkdir()
-            return cls(folder, rank, about, max_bytes)
+                write_whole(folder / paths.TRIAL, [description.text_of(about)])
+            return cls(folder, rank, about, max_bytes, lock)
         except OSError as error:
             raise StoreError(f"Rank {rank} cannot be recorded in {folder}: {error}.") from error
+
+    def _go_on(self, former: resuming.Former) -> None:
+        self._journal.session = self._segments.session = former.session
+        self._segments.take_over(former.chunks)
+        self._named = former.named
+        self._keys = {key: number for number, key in enumerate(former.named)}
+        self._keys_written = len(former.named)
+        self._ordinal = former.ordinal
+        self._journal.append("resume", time.time())
+        self._room.finish(former.half_thinned)
 
     @property
     def size_bytes(self) -> int:
@@ -100,22 +141,52 @@ class TrialWriter:
             self._named.append(key)
         return number
 
+    def supersede(self, step: int) -> None:
+        """Go on from an earlier step: what earlier sessions have of it and of later ones is no part of the trial now.
+
+        It stays in the files. This is said with the next commit, when there is something in its place. A recorded step
+        does it by itself; metrics do not, because they may belong to the step that the trial had ended with.
+        """
+        if step < self._superseded_from:
+            self._superseded_from = self._goes_back_to = step
+
     def write_step(self, record: StepRecord) -> None:
         """Commit one step, and whatever was collected before it."""
-        ordinal = self._ordinal
+        self.supersede(record.number)
         values, refused = self._storable(record.raw)
+        metrics = self._metric_rows(record.number, record.type, record.time, record.metrics)
+        gaps = [self._gap_row(record.number, record.time, gap) for gap in self._all_gaps(record, refused)]
+        about = {"metrics": metrics, "gaps": gaps}
+        for left_out in range(_STEP):
+            if left_out == _RAW and not values:
+                continue
+            if self._commit_step(record, [] if left_out else values, about, with_details=left_out < _PARTS):
+                break
+        else:
+            left_out = _STEP
+            self._collected["metrics"] += metrics
+            self._collected["gaps"] += gaps
+        if left_out:
+            self._say_once(_LEFT_OUT[left_out], record.number)
+
+    def _commit_step(
+        self, record: StepRecord, values: Sequence[tuple[RawValues, str]], about: Rows, *, with_details: bool
+    ) -> bool:
+        ordinal = self._ordinal
         raw_file = paths.raw_name(record.number, ordinal) if values else ""
         messages = self._messages.of(record, ordinal, raw_file)
+        if not with_details:
+            messages = {table: message for table, message in messages.items() if table not in _DETAILS}
         files: dict[str, Sequence[Bytes]] = {}
         if raw_file:
             files[raw_file] = tensors.encode(values)
         graph_file = paths.graph_name(record.graph_hash)
         if record.graph is not None and graph_file not in self._room.ledger.graphs:
             files[graph_file] = [dump(record.graph).encode()]
-        metrics = self._metric_rows(record.number, record.type, record.time, record.metrics)
-        gaps = [self._gap_row(record.number, record.time, gap) for gap in self._all_gaps(record, refused)]
-        self._commit(messages, files, {"metrics": metrics, "gaps": gaps}, record)
+        if not self._commit(messages, files, about, record):
+            return False
         self._ordinal += 1
+        return True
 
     def write_metrics(self, step: int, type_: str, at: float, metrics: Mapping[str, Any]) -> None:
         """Collect the metrics of one step, recorded or not."""
@@ -133,23 +204,28 @@ class TrialWriter:
     def write_modules(self, modules: Mapping[str, Any]) -> None:
         """Put down the tree of modules; it takes the place of an earlier one."""
         try:
-            write_whole(self._folder / paths.MODULES, [seal({"modules": modules})])
+            self._write_beside(self._folder / paths.MODULES, seal({"modules": modules}), KEPT_BACK)
         except OSError as error:
             raise self._failure(error) from error
 
     def update_config(self, config: Mapping[str, Any]) -> None:
         """Add to the configuration in trial.json."""
-        self._description["config"] = {**self._description["config"], **config}
+        about = {**self._description, "config": {**self._description["config"], **config}}
         try:
-            description.write(self.path, self._description)
+            self._write_description(about)
         except OSError as error:
             raise self._failure(error) from error
 
     def commit(self, min_secs: float = 0.0) -> None:
         """Write what was collected, unless the last commit is less than `min_secs` ago."""
-        has_news = any(self._collected.values()) or self._keys_written < len(self._named)
-        if has_news and time.monotonic() - self._commit_at >= min_secs:
-            self._commit({}, {}, {})
+        if time.monotonic() - self._commit_at < min_secs:
+            return
+        # Names of tensors belong to a step. They may come before it, but nothing has to make room for that.
+        with_keys = self._keys_written < len(self._named) and self._room.fits(Need(lambda: len(self._key_message())))
+        if not with_keys and not any(self._collected.values()):
+            return
+        if not self._commit({}, {}, {}, with_keys=with_keys):
+            self._leave_out_rows()
 
     def close(self) -> None:
         """Write the rest and say that the trial has ended."""
@@ -172,25 +248,35 @@ class TrialWriter:
         finally:
             self._segments.close()
             self._journal.file.close()
+            self._lock.release()
 
     def _commit(
         self,
         messages: dict[str, bytes],
         files: Mapping[str, Sequence[Bytes]],
-        about: Mapping[str, Sequence[tuple[Any, ...]]],
+        about: Rows,
         record: StepRecord | None = None,
-    ) -> None:
-        """All or nothing: `messages` to the tables, `files` beside them, `about` the step and what was collected."""
+        *,
+        with_keys: bool = True,
+        kept_back: int = KEPT_BACK,
+    ) -> bool:
+        """All or nothing: `messages` to the tables, `files` beside them, `about` the step and what was collected.
+
+        Returns whether there was room for it.
+        """
         collected = {table: len(found) for table, found in self._collected.items()}  # more may come meanwhile
         for table, found in self._collected.items():
             if found or about.get(table):
                 messages[table] = self._messages.of_rows(table, [*found, *about.get(table, ())])
-        named = len(self._named)
+        named = len(self._named) if with_keys else self._keys_written
         if named > self._keys_written:
-            columns = rows.of_keys(self._keys_written, self._named[self._keys_written :])
-            messages["keys"] = batch_message("keys", columns)
+            messages["keys"] = self._key_message()
+        type_ = None if record is None else record.type
         try:
-            self._gaps_of(self._room.make(sum(map(len, messages.values())) + sum(map(_size, files.values()))))
+            has_room = self._room.make(Need(lambda: self._cost(messages, files), kept_back, type_))
+            self._gaps_of(self._room.said)
+            if not has_room:
+                return False
             self._write(messages, files, record)
         except OSError as error:
             raise self._failure(error) from error
@@ -198,12 +284,29 @@ class TrialWriter:
         for table, found in self._collected.items():
             del found[: collected[table]]
         self._after_commit()
+        return True
+
+    def _key_message(self) -> bytes:
+        return batch_message("keys", rows.of_keys(self._keys_written, self._named[self._keys_written :]))
+
+    def _cost(self, messages: Mapping[str, bytes], files: Mapping[str, Sequence[Bytes]]) -> int:
+        """So many bytes more there are after a commit, at most."""
+        names = [*files, *(paths.segment_name(table, 1) for table in messages)]
+        return self._segments.cost(messages) + sum(map(_size, files.values())) + most_bytes_of_line(names)
+
+    def _leave_out_rows(self) -> None:
+        """Not even metrics have room any more. To say so, some was kept back."""
+        self._collected["metrics"].clear()
+        self._collected["notes"].clear()
+        self._say_once("metrics and notes")
+        if self._collected["gaps"] and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
+            self._collected["gaps"].clear()
 
     def _write(
         self, messages: Mapping[str, bytes], files: Mapping[str, Sequence[Bytes]], record: StepRecord | None
     ) -> None:
         """The data, then the journal's line; after an error neither."""
-        now = time.time()
+        now, back_to = time.time(), self._goes_back_to
         try:
             whole = {name: self._write_file(name, buffers) for name, buffers in files.items()}
             written = whole.copy()
@@ -211,17 +314,52 @@ class TrialWriter:
                 name, span = self._segments.append(table, message, self._ordinal if table in THINNED else NO_STEP)
                 written[name] = span
             if record is None:
-                self._journal.append("rows", now, files=written)
+                self._journal.append("rows", now, files=written, supersedes=back_to)
             else:
-                self._journal.append_step(now, self._ordinal, int(record.number), written)
+                self._journal.append_step(now, self._ordinal, int(record.number), written, back_to)
         except BaseException:
             self._segments.revert()
             for name in files:
                 remove(self._folder / name)
             raise
         self._segments.settle()
+        self._enter(record, now, whole)
+
+    def _enter(self, record: StepRecord | None, now: float, files: Mapping[str, Span]) -> None:
+        """What was committed, into the books."""
+        ledger = self._room.ledger
+        if self._goes_back_to is not None:
+            ledger.superseding.add(self._journal.session, self._goes_back_to)
+            self._goes_back_to = None
         if record is not None:
-            self._room.ledger.add_step(self._ordinal, record, now, whole)
+            ledger.add_step(self._ordinal, int(record.number), record.type, now, self._journal.session)
+            for file, span in files.items():
+                ledger.add_file(self._ordinal, file, span)
+
+    def _write_description(self, about: dict[str, Any]) -> None:
+        if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
+            self._description = about
+
+    def _write_beside(self, path: Path, text: bytes, kept_back: int) -> bool:
+        """A file that is replaced as a whole, if there is room for it."""
+        beside = self._room.beside
+        has_room = self._room.make(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
+        self._gaps_of(self._room.said)
+        if has_room:
+            write_whole(path, [text])
+            beside[path.name] = len(text)
+        else:
+            self._say_once(path.name)
+        return has_room
+
+    def _count_what_is_there(self, rank: int) -> None:
+        """What stands beside the tables, and what earlier sessions have left and nothing else accounts for."""
+        beside = self._room.beside
+        for path in [self._folder / paths.MODULES, *([self.path / paths.TRIAL] if rank == 0 else [])]:
+            if path.exists():
+                beside[path.name] = path.stat().st_size
+        there = resuming.bytes_in(self._folder) + beside.get(paths.TRIAL, 0)
+        beside["others"] = max(0, there - self._room.bytes)
 
     def _write_file(self, name: str, buffers: Sequence[Bytes]) -> Span:
         path = self._folder / name
@@ -283,9 +421,19 @@ class TrialWriter:
     def _gap_row(step: int, at: float, gap: GapRecord) -> tuple[Any, ...]:
         return (step, gap.node, gap.of, gap.reason, at)
 
-    def _gaps_of(self, reasons: Sequence[str]) -> None:
-        for reason in reasons:
+    def _gaps_of(self, reasons: list[str]) -> None:
+        """Tell them, and have them told."""
+        waiting = reasons.copy()
+        reasons.clear()
+        for reason in waiting:
             self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
+
+    def _say_once(self, what: str, step: int = NO_STEP) -> None:
+        if what in self._said:
+            return
+        self._said.add(what)
+        reason = f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again"
+        self.write_gap(step, time.time(), GapRecord("", "", reason))
 
     def _sync(self) -> None:
         """Unless the disk is still busy with the last time."""
@@ -309,6 +457,15 @@ class TrialWriter:
             "Free some space, or record less: Run(..., max_bytes=...)." if is_full else "Is the folder still there?"
         )
         return StoreError(f"{self.path} could not be written: {seen}. What was recorded before is safe. {advice}")
+
+
+def _check_size(max_bytes: int | None, of_description: int) -> None:
+    least = of_description + 2 * KEPT_BACK
+    if max_bytes is not None and max_bytes < least:
+        raise BadArgument(
+            f"max_bytes is {max_bytes}, which leaves room for nothing: what every trial has takes {least} bytes, and a "
+            "recorded step several times as much. Try max_bytes=2_000_000_000."
+        )
 
 
 def _size(buffers: Sequence[Bytes]) -> int:

@@ -9,9 +9,11 @@ import numpy as np
 from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
+from endoscope.findings.gaps import as_sentence
 from endoscope.query.recording import Gap
 
 _GRADIENT = "gradient"  # how `of` of a gap begins that is about one
+_NOT_COMPUTED = {"parameter", "buffer", "target", "loss"}  # kinds that are there without a forward pass of the model
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -19,24 +21,30 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if not facts.steps:
         return
     gaps = facts.recording.gaps
-    without_values = np.array([step.tensors == 0 for step in facts.steps]) & bool(facts.recording.modules)
     parts = {
-        "values": (without_values, "The watched model was not called in them"),
+        "values of the model": _without_values(facts),
         "graph": _without_graph(facts, gaps),
         "gradients": _without_gradients(facts, gaps),
     }
     for part, (missing, why) in parts.items():
         share = float(missing.mean())
         if share >= limits["share"]:
-            detail = f"{np.count_nonzero(missing)} of {len(missing)} recorded steps have no {part}. {_sentence(why)}"
+            detail = f"{np.count_nonzero(missing)} of {len(missing)} recorded steps have no {part}. {as_sentence(why)}"
             yield Seen(
                 severity=WARNING, title=f"steps without {part}", detail=detail, value=share, threshold=limits["share"],
                 cause=part, node="", **facts.steps_where(missing),
             )  # fmt: skip
 
 
+def _without_values(facts: Facts) -> tuple[np.ndarray, str]:
+    """bool[steps], and why. Whoever chose to record parameters only has gradients of them."""
+    computed = {tensor.key.kind for tensor in facts.values.tensors} - _NOT_COMPUTED
+    are_missing = bool(facts.recording.modules) and not computed and "parameter" not in _kinds_with_gradients(facts)
+    return np.full(len(facts.steps), are_missing), "the model that is watched was not called in them"
+
+
 def _without_graph(facts: Facts, gaps: list[Gap]) -> tuple[np.ndarray, str]:
-    """bool[steps], and why."""
+    """The same for each step."""
     why = {gap.step: gap.reason for gap in gaps if not gap.node and not gap.of and "graph" in gap.reason}
     missing = np.array([not step.graph and step.number in why for step in facts.steps])
     return missing, next(iter(why.values()), "")
@@ -46,13 +54,13 @@ def _without_gradients(facts: Facts, gaps: list[Gap]) -> tuple[np.ndarray, str]:
     """All steps or none: what is missing at every step is said once."""
     said = [gap for gap in gaps if gap.of.startswith(_GRADIENT)]
     of_all = [gap for gap in said if not gap.node]  # of all that the model computes
-    kinds = {tensor.key.kind for rows in facts.gradients.values() for tensor in rows.tensors}
+    kinds = _kinds_with_gradients(facts)
     are_missing = bool(said and not kinds) or bool(of_all and not kinds - {"parameter"})
     return np.full(len(facts.steps), are_missing), (of_all or said)[0].reason if said else ""
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+def _kinds_with_gradients(facts: Facts) -> set[str]:
+    return {tensor.key.kind for rows in facts.gradients.values() for tensor in rows.tensors}
 
 
 CHECK = Check(

@@ -11,6 +11,7 @@ from endoscope.findings import completeness
 from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.gaps import as_sentence
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -26,10 +27,10 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     often = Counter(lost.values()).most_common(1)
     why = often[0][0] if often else completeness.why_writing_failed(recording)
-    detail = f"{count} of {wanted} steps that were to be recorded are missing, so little can be said about them"
+    detail = f"{count} of {wanted} steps that were to be recorded are not there"
     yield Seen(
         severity=ERROR if share >= limits["error_share"] else WARNING, title="most steps are missing",
-        detail=f"{detail}. Most often: {why}", value=share, threshold=limits["share"],
+        detail=f"{detail}. Most often: {as_sentence(why)}", value=share, threshold=limits["share"],
         steps=np.array(sorted(lost), np.int64),
     )  # fmt: skip
 

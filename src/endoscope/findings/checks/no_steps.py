@@ -9,17 +9,18 @@ import numpy as np
 
 from endoscope.findings import completeness
 from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.checks import lost_steps
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import ERROR, INFO, WARNING
-from endoscope.findings.gaps import summed_up
+from endoscope.findings.finding import ERROR, INFO, NO_STEPS, WARNING
+from endoscope.findings.gaps import as_sentence, summed_up
 from endoscope.query.recording import Recording
 
 _TITLE = "no step was recorded"
-_WATCH = "Call `run.watch(model, optimizer)` before the training begins, or put `with run.step():` around each step."
+_WATCH = "Call `run.watch(model, optimizer)` before the training begins."
 
 
 class _Why(NamedTuple):
-    """What is known about the reason; None: the causes and remedies of the check."""
+    """What is known about the reason; of causes and remedies None means those of the check."""
 
     severity: str
     detail: str
@@ -44,7 +45,7 @@ def _running(recording: Recording) -> _Why | None:
         return None
     noted = _noted(recording)
     if noted:
-        return _Why(WARNING, f"The trial is still running, and none of its steps was recorded so far. {noted}")
+        return _Why(WARNING, f"The trial is still running, and none of its steps was recorded so far. {noted}", ())
     return _Why(INFO, "The trial is still running, so this may come. Check it again later.", (), ())
 
 
@@ -64,8 +65,8 @@ def _lost(recording: Recording) -> _Why | None:
     if not count:
         return None
     reasons = [*lost.values(), completeness.why_writing_failed(recording)]
-    detail = f"{count} steps were to be recorded, and none of them is there. At first: {_sentence(reasons[0])}"
-    return _Why(ERROR, detail, (), ("See lost_steps: the disk, its speed, and how much is recorded.",))
+    detail = f"{count} steps were to be recorded, and none of them is there. At first: {as_sentence(reasons[0])}"
+    return _Why(ERROR, detail, lost_steps.CHECK.causes, lost_steps.CHECK.remedies)
 
 
 def _unwanted(recording: Recording) -> _Why | None:
@@ -84,28 +85,24 @@ def _silent(recording: Recording) -> _Why:
     """No step ever began."""
     noted = _noted(recording)
     if noted:
-        return _Why(ERROR, noted)
+        return _Why(ERROR, noted, ())
     if recording.modules:
         ended = "" if recording.closed else " The training ended early."
         return _Why(ERROR, f"A model was watched, and it was never called in training mode.{ended}")
     if recording.metrics:
         detail = f"Only metrics were recorded ({', '.join(list(recording.metrics)[:3])}), and only they were checked."
         return _Why(INFO, f"{detail} No model was watched.", (), (_WATCH,))
-    return _Why(ERROR, "No model was watched.", ("`run.watch` was never called.",), (_WATCH,))
+    return _Why(ERROR, "No model was watched.", (), (_WATCH,))
 
 
 def _noted(recording: Recording) -> str:
     """What the recorder says most often about what it could not record."""
     reasons = summed_up(recording.gaps)
-    return _sentence(reasons[0].text) if reasons else ""
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    return as_sentence(reasons[0].text) if reasons else ""
 
 
 CHECK = Check(
-    name=completeness.NO_STEPS,
+    name=NO_STEPS,
     description="Nothing can be checked, because no step was recorded.",
     stage=Stage.RECORDING,
     run=run,

@@ -1,0 +1,150 @@
+"""What earlier sessions have left in the folder of a rank, for the writer that goes on there.
+
+    look ─► journal, keys, steps ─► Former ─► TrialWriter: begins new segments, appends to the journal
+         └► clean: what a crash has left behind and no line of the journal names
+
+Nothing that is part of the recording is changed. Damage costs what is damaged, here as for readers; as long as lines of
+the journal are damaged, nothing is removed, because it might be what they told of.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from endoscope.errors import StoreError
+from endoscope.schema.recording import NO_STEP, PER_STEP, TABLES, THINNED, Key
+from endoscope.store import paths
+from endoscope.store.chunks import Chunk as Read
+from endoscope.store.contents import Contents
+from endoscope.store.files import Span, remove
+from endoscope.store.ledger import Ledger
+from endoscope.store.reader import RankReader
+from endoscope.store.segments import Chunk
+from endoscope.store.streams import to_list, to_numpy
+
+
+class Former(NamedTuple):
+    """Where to go on."""
+
+    session: int  # the one that begins
+    ordinal: int  # of its first recorded step
+    next_step: int  # number behind the last step that was recorded or reported
+    named: list[Key]  # key number -> key
+    chunks: dict[str, list[Chunk]]
+    ledger: Ledger
+    half_thinned: list[int]  # ordinals of steps that are gone for readers, but not from all tables
+
+
+def look(trial: Path, rank: int) -> Former | None:
+    """None if nothing was committed there."""
+    folder = paths.rank_folder(trial, rank)
+    journal = folder / paths.JOURNAL
+    if not journal.exists() or b"\n" not in journal.read_bytes():
+        if any(folder.glob("*.arrow")):
+            raise StoreError(
+                f"{trial} cannot be resumed: its {paths.JOURNAL} is lost, which says what is valid. It can still be "
+                "read. Record under another trial name."
+            )
+        return None
+    reader = RankReader(trial, rank, quiet=True)
+    reader.refresh()
+    is_whole = not reader.problems and not reader.contents.held_back
+    if is_whole:
+        _clean(folder, reader.contents)
+    chunks = {table: [_taken_over(folder, chunk) for chunk in _chunks(reader, table, is_whole)] for table in TABLES}
+    ledger = _ledger(reader, chunks)
+    left = {chunk.ordinal for table in THINNED for chunk in chunks[table]} - ledger.steps.keys()
+    return Former(
+        session=reader.contents.session + 1,
+        ordinal=_next_ordinal(reader, chunks),
+        next_step=_next_step(reader),
+        named=_named(reader),
+        chunks=chunks,
+        ledger=ledger,
+        half_thinned=sorted(left),
+    )
+
+
+def bytes_in(folder: Path) -> int:
+    """Of all files in the folder of a rank."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _clean(folder: Path, contents: Contents) -> None:
+    """Cut off what was written behind the last commit, and remove files of which the journal does not tell."""
+    ends: dict[str, int] = {}
+    for chunks in contents.chunks.values():
+        for chunk in chunks:
+            ends[chunk.file] = max(ends.get(chunk.file, 0), chunk.end)
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        file = path.relative_to(folder).as_posix()
+        if file.endswith(paths.UNFINISHED) or (paths.is_data(file) and file not in ends and file not in contents.files):
+            remove(path)
+        elif path.stat().st_size > ends.get(file, math.inf):
+            os.truncate(path, ends[file])
+
+
+def _chunks(reader: RankReader, table: str, is_whole: bool) -> Iterable[Read]:
+    """Of a damaged recording only what can be read: for that, all of it has to be."""
+    found = reader.contents.chunks[table] if is_whole else reader.good(table)
+    return [chunk for chunk in found if chunk.ordinal >= 0 or table not in THINNED]
+
+
+def _taken_over(folder: Path, chunk: Read) -> Chunk:
+    crc = chunk.crc
+    if crc is None:  # its line is lost
+        crc = zlib.crc32((folder / chunk.file).read_bytes()[chunk.start : chunk.end])
+    return Chunk(chunk.file, Span(chunk.start, chunk.end, crc), chunk.ordinal, chunk.session)
+
+
+def _ledger(reader: RankReader, chunks: dict[str, list[Chunk]]) -> Ledger:
+    contents, ledger = reader.contents, Ledger()
+    ledger.superseding = contents.superseding
+    ledger.dropped = contents.dropped + len(contents.thinned)
+    table = reader.table("steps")
+    rows = zip(*(to_list(table[name]) for name in ("ordinal", "step", "type", "time")), strict=True)
+    described = {ordinal: (step, type_, time) for ordinal, step, type_, time in rows}
+    # A step stays one when its row is damaged, or the journal's line, or both.
+    known = {chunk.ordinal: (NO_STEP, "", 0.0) for table in THINNED for chunk in chunks[table]}
+    known |= {ordinal: (step, "", 0.0) for ordinal, step in contents.step_of.items()}
+    for ordinal, (step, type_, time) in sorted((known | described).items()):
+        if ordinal not in contents.thinned:
+            ledger.add_step(ordinal, step, type_, time, contents.session_of.get(ordinal, 0))
+    for file, span in contents.files.items():
+        ordinal = paths.ordinal_of(file)
+        if ordinal in ledger.steps or file.startswith(f"{paths.GRAPHS}/"):
+            ledger.add_file(ordinal, file, span)
+    return ledger
+
+
+def _next_ordinal(reader: RankReader, chunks: dict[str, list[Chunk]]) -> int:
+    contents = reader.contents
+    used = [*contents.step_of, *contents.thinned, *(commit.ordinal for commit in contents.held_back)]
+    used += [chunk.ordinal for table in THINNED for chunk in chunks[table]]
+    lost = len(reader.problems)  # every damaged line may have been that of a step
+    return max(used, default=-1) + 1 + lost
+
+
+def _next_step(reader: RankReader) -> int:
+    contents = reader.contents
+    recorded = (step for ordinal, step in contents.step_of.items() if ordinal not in contents.superseded)
+    reported = to_numpy(reader.table("metrics")["step"])
+    return max(max(recorded, default=-1), int(reported.max(initial=-1))) + 1
+
+
+def _named(reader: RankReader) -> list[Key]:
+    """Keys whose names are lost keep their numbers."""
+    table = reader.table("keys")
+    columns = {name: to_list(table[name]) for name, _ in TABLES["keys"]}
+    columns["shape"] = [tuple(shape) for shape in columns["shape"]]
+    keys = {number: Key(*fields) for number, *fields in zip(*columns.values(), strict=True)}
+    largest = max(keys, default=-1)
+    if reader.problems or reader.contents.held_back:
+        used = [batch.column(batch.schema.names.index("key")) for name in PER_STEP for batch in reader.batches(name)]
+        largest = max([largest, *(int(to_numpy(column).max(initial=-1)) for column in used)])
+    return [keys.get(number, Key(f"lost {number}")) for number in range(largest + 1)]
