@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.store.files import Span
-from endoscope.store.journal import Commit, Copied, JournalReader, JournalWriter, from_line, step_line, to_line
+from endoscope.store.journal import (
+    Commit,
+    Copied,
+    JournalReader,
+    JournalWriter,
+    from_line,
+    most_bytes_of_line,
+    step_line,
+    to_line,
+)
 from endoscope.store.sealed import dump, seal, unseal
 
 JSON = st.recursive(
@@ -60,6 +69,8 @@ def test_a_structure_that_contains_itself() -> None:
         Commit(2, "thin", 3.5, removed=("raw/1-1.safetensors",), thinned={"raw": [1]}),
         Commit(3, "thin", 3.5, removed=("a",), thinned={"stats": [1]}, copied={"b": [Copied(0, 8, 1, 2)]}),
         Commit(4, "close", 4.5),
+        Commit(5, "resume", 4.5, session=2),
+        Commit(6, "rows", 4.5, files={"notes-0002.arrow": Span(0, 8, 9)}, session=2, supersedes=0),
     ],
 )
 def test_commits_come_back(commit: Commit) -> None:
@@ -122,6 +133,29 @@ def test_another_journal_in_its_place_is_noticed(tmp_path: Path) -> None:
     time=st.floats(0, 1e11),
     step=st.integers(-1, 2**63 - 1),
     files=st.dictionaries(st.text(max_size=9), st.tuples(*[st.integers(0, 2**40)] * 3).map(Span._make), max_size=3),
+    session=st.integers(0, 10**6),
+    supersedes=st.none() | st.integers(0, 2**63 - 1),
 )
-def test_the_line_of_a_step_is_the_same_either_way(time: float, step: int, files: dict[str, Span]) -> None:
-    assert step_line(7, time, 5, step, files) == to_line(Commit(7, "step", time, files, ordinal=5, step=step))
+def test_the_line_of_a_step_is_the_same_either_way(
+    time: float, step: int, files: dict[str, Span], session: int, supersedes: int | None
+) -> None:
+    line = step_line(7, time, 5, step, files, session, supersedes)
+    commit = Commit(7, "step", time, files, ordinal=5, step=step, session=session, supersedes=supersedes)
+    assert line == to_line(commit)
+    assert len(line) <= most_bytes_of_line(files)
+
+
+def test_a_journal_is_gone_on_with_behind_its_last_whole_line(tmp_path: Path) -> None:
+    journal_of(tmp_path, 3)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    reader = JournalReader(tmp_path)
+    reader.read()
+    for torn in (b"", b'{"commit":3,"ki', b"\0" * 5000):
+        path.write_bytes(whole + torn)
+        JournalWriter(tmp_path).append("close", 2.0)
+        assert path.read_bytes().startswith(whole)
+        assert [(commit.number, commit.kind) for commit in reader.read() or []] == [(3, "close")]
+        reader = JournalReader(tmp_path)
+        path.write_bytes(whole)
+        reader.read()

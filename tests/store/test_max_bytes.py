@@ -164,3 +164,23 @@ def test_what_was_lost_is_said_a_bounded_number_of_times(tmp_path: Path) -> None
     recording = Recording(writer.path)
     assert recording.steps[0].number == 0 and recording.steps[-1].number == 1499 and len(recording.steps) > 4
     assert 2 <= len(recording.gaps) <= 30
+
+
+def test_graphs_go_with_their_steps_and_come_back(tmp_path: Path) -> None:
+    """Every step has another graph, except for one that comes again and again."""
+    writer = TrialWriter.create(tmp_path, "trial", max_bytes=100_000)
+    recording = Recording(writer.path)
+    for number in range(200):
+        name = "often" if number % 7 == 3 else f"h{number}"
+        graph = {"nodes": [name] * 200}
+        writer.write_step(step_record(writer, number, raw=[], graph_hash=name, graph=graph))
+        assert bytes_of(writer) <= 100_000
+        recording.refresh()
+        assert recording.graph(number) == graph
+    writer.close()
+    again = Recording(writer.path)
+    assert len(again.steps) > 4 and again.verify()
+    for step in again.steps:
+        assert again.graph(step.number)["nodes"][0] == step.graph
+    there = {path.stem for path in writer.path.rglob("graphs/*.json")}
+    assert there == {step.graph for step in again.steps}

@@ -59,6 +59,7 @@ class Finisher:
         self._metrics: deque[tuple[int, str, float, Mapping[str, Any]]] = deque()  # of steps that are not recorded
         self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is
         self.seconds = 0.0
+        self.gaps = 0  # of recorded steps
 
     def look(self, step: Step, captured: Captured, selection: Selection, where: Where, samples: bool) -> list[Look]:
         """Statistics of what is held, for triggers; before it is decided whether the step is recorded."""
@@ -67,17 +68,21 @@ class Finisher:
         structure = self.structure(step, captured, selection)
         return look_at(captured, structure, (step.number, step.type or ""), where, samples)
 
-    def record(self, step: Step, captured: Captured, selection: Selection, decision: Decision, started: float) -> None:
-        """Measure everything; `hand_over` then gives it to the writer."""
-        samples = self._samples(step, captured, decision)
+    def record(
+        self, step: Step, captured: Captured, selection: Selection, decision: Decision, started: float, detail: int = 0
+    ) -> None:
+        """Measure everything, or less where the budget asks for that; `hand_over` then gives it to the writer."""
+        samples = [] if detail else self._samples(step, captured, decision)
         structure = self.structure(step, captured, selection)
-        raw = self.raw_collector(samples)
-        package = measure_step(captured, structure, Meter(raw), step.skipped)
+        raw = self.raw_collector(samples, detail)
+        package = measure_step(captured, structure, Meter(raw, with_parts=detail < 2), step.skipped)
         if structure.graph is None:
             package.gaps.append(GapRecord("", "", NO_GRAPH))
         with self._shield("the search for what made NaN or infinity"):
             package.extra |= self._incidents.look(captured, structure, package, step.number)
         self._raw_bytes += package.raw_bytes
+        gaps = [*package.gaps, *self._new(package.left_out)]
+        self.gaps += len(gaps)
         seconds = time.perf_counter() - started
         self.seconds += seconds
         record = StepRecord(
@@ -86,7 +91,7 @@ class Finisher:
             raw_samples=samples,
             categories=step.categories or [], passes=max(step.forwards, 1), iteration=step.iteration,
             skipped=step.skipped, metrics=means(step.metrics), config=step.settings,
-            gaps=[*package.gaps, *self._new(package.left_out)], extra=package.extra, measured=package.measured,
+            gaps=gaps, extra=package.extra, measured=package.measured,
         )  # fmt: skip
         self._ready = (lambda: self._write_and_free(record, package, raw.arena)), package.bytes
 
@@ -115,8 +120,9 @@ class Finisher:
                     self._shield.note(said)
         return captured.structure
 
-    def raw_collector(self, samples: Sequence[int]) -> RawCollector:
-        return RawCollector(self._keep, self._raw_bytes, samples, self._arenas.take())
+    def raw_collector(self, samples: Sequence[int], detail: int) -> RawCollector:
+        keep = Keep.of(0) if detail else self._keep
+        return RawCollector(keep, self._raw_bytes, samples, self._arenas.take())
 
     def _samples(self, step: Step, captured: Captured, decision: Decision) -> list[int]:
         count, size = self._keep.samples, batch_size(captured)

@@ -74,15 +74,17 @@ class Package:
 class Meter:
     """Measures rows, in one call or several."""
 
-    def __init__(self, raw: RawCollector) -> None:
+    def __init__(self, raw: RawCollector, with_parts: bool = True) -> None:
         self.raw = raw
+        self._with_parts = with_parts  # statistics of samples and units, too
         self.keys: list[tuple[Name, str, tuple[int, ...], str, int]] = []
         self._parts: list[Answers] = []
 
     def measure(self, rows: list[Row]) -> None:
         if not rows:
             return
-        requests = [Request(r.tensor, r.batch_dim, True, True, r.minus, r.same_as) for r in rows]
+        parts = self._with_parts
+        requests = [Request(r.tensor, r.batch_dim, parts, parts, r.minus, r.same_as) for r in rows]
         self._parts.append(measure_part(requests))
         first = len(self.keys)
         for number, row in enumerate(rows, first):

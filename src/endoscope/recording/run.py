@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import time
 import weakref
 from collections.abc import Mapping
@@ -35,9 +36,21 @@ from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
 from endoscope.store.writer import TrialWriter
 
+#: What holds where `when` is not said: whoever says which steps to record may have all of them.
+BUDGET = 0.05
+MAX_BYTES = 64 * 2**20
+_DEFAULT = object()
+
 
 class Run:
     """One recorded trial; see `docs/reference/recording.md`."""
+
+    def __new__(cls, *_: Any, enabled: bool = True, **__: Any) -> Run:
+        if not enabled and cls is Run:
+            from endoscope.recording.silent import SilentRun  # here: it needs this class
+
+            return super().__new__(SilentRun)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -45,19 +58,26 @@ class Run:
         *,
         trial: str = "trial",
         when: Any = None,
-        budget: float | None = None,
+        budget: float | None | Any = _DEFAULT,
         keep: Any = 4,
-        max_bytes: int | None = None,
+        max_bytes: int | None | Any = _DEFAULT,
         strict: bool = False,
         config: Mapping[str, Any] | None = None,
         resume: bool = False,
+        enabled: bool = True,
     ) -> None:
         self.strict = strict
         keep = Keep.of(keep)
+        if budget is _DEFAULT:
+            budget = BUDGET if when is None else None
+        if max_bytes is _DEFAULT:
+            max_bytes = MAX_BYTES if when is None else None
         self._budget = None if budget is None else Budget(budget)
+        self._limits = {"budget_fraction": budget, "max_bytes": max_bytes}
         self._schedule = Schedule(when, self._budget)
         self.shield = Shield(strict, self._gap)
-        self._writer = TrialWriter.create(root, trial, config=dict(config or {}), max_bytes=max_bytes, resume=resume)
+        about = {**dict(config or {}), "endoscope": self._limits}
+        self._writer = TrialWriter.create(root, trial, config=about, max_bytes=max_bytes, resume=resume)
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
         self._finisher = Finisher(self._writer, self._worker, keep, self.shield)
         self._steps = Steps(self._schedule, self._budget, self._finisher, self._worker, self.shield, self._gap)
@@ -163,13 +183,26 @@ class Run:
             return
         self._steps.close()
         self.closed = True
-        report = self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
+        report = self._limits | self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
         self._finisher.flush_metrics()
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
         self._worker.put(self._writer.close)
         self._worker.stop()
         self._finisher.let_go()
         atexit.unregister(self._at_exit)
+        sys.stderr.write(self._summary() + "\n")
+
+    def _summary(self) -> str:
+        """One line: what there is of how many steps, what it cost, and what is missing."""
+        counts = self._schedule.counts().values()
+        seen, recorded = sum(seen for seen, _ in counts), sum(recorded for _, recorded in counts)
+        if self._budget is not None:
+            cost = f"{100 * self._budget.share:.2g} % of the training time (budget {100 * self._budget.fraction:g} %)"
+        else:
+            cost = f"{self._finisher.seconds + self._worker.seconds:.2g} s"
+        gaps = self._gaps + self._finisher.gaps
+        missing = f"{gaps} gap{'s' * (gaps != 1)}" if gaps else "no gaps"
+        return f"Endoscope: {seen} steps, {recorded} recorded, {cost}, {missing}: {self.path}"
 
     def __enter__(self) -> Run:
         return self

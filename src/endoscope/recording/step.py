@@ -31,6 +31,7 @@ class Step:
     keep: bool | None = None  # what the user decided
     samples: list[int] | None = None
     categories: list[str] | None = None
+    began = 0.0  # by the clock
     forwards = 0
     began_with_part = False  # with a call of a part of a model
     failed = False  # a forward pass of it raised an exception

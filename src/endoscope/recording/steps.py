@@ -22,7 +22,7 @@ from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_e
 from endoscope.errors import BadArgument
 from endoscope.recording import forks
 from endoscope.recording.boundaries import Passes, probes_of
-from endoscope.recording.budget import Budget
+from endoscope.recording.budget import DROPPED, IDLE, KEPT, Budget
 from endoscope.recording.captured import Captured
 from endoscope.recording.compiled import (
     hide_global_hooks,
@@ -44,13 +44,17 @@ from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step
 from endoscope.recording.structures import Learned
 from endoscope.recording.tracer import Tracer, is_evaluation
-from endoscope.recording.watch import KEEP_OUT, LET_IN, Watch
+from endoscope.recording.watch import KEEP_OUT, LET_IN, Stopwatch, Watch
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
 
 IN_EVALUATION_MODE = (
     "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "
     "Put `with run.step():` around each training step."
+)
+HOOKS = (
+    "the steps are so short that counting them takes more than the budget, although nothing is recorded in most of "
+    "them; use a larger budget"
 )
 UNSEEN_PASS = (
     "gradients arrived, and no backward pass was seen beginning, so those of activations are missing. Call "
@@ -99,6 +103,8 @@ class Steps:
         self._optimizers = Optimizers(self.watches)
         self._passes = Passes(self._divide)
         self._heap = Heap()
+        self._stopwatch = Stopwatch()
+        self._said: set[str] = set()
         self._depth = 0  # calls of watched models that are running inside of each other
         self._trainer: int | None = None  # the thread in which optimizers step
         self._passed_over = False  # a forward pass that could have been meant as training began no step
@@ -111,7 +117,9 @@ class Steps:
 
     def watch(self, watch: Watch) -> None:
         everywhere = not watch.optimizers and not self._optimizers.everywhere
-        watch.hook(self.before_forward, self.after_forward, self.before_update, self.after_update, everywhere)
+        watch.hook(
+            self.before_forward, self.after_forward, self.before_update, self.after_update, everywhere, self._stopwatch
+        )  # fmt: skip
         self._optimizers.everywhere |= everywhere
         self.watches.append(watch)
         self._optimizers.add(watch.optimizers)
@@ -195,6 +203,7 @@ class Steps:
     def begin(self, step: Step) -> None:
         self.open = step
         self.next = step.number + 1
+        step.began = time.perf_counter()
         if self.closed or forks.count != self._born:
             return
         self._passes.begin_step()
@@ -284,7 +293,8 @@ class Steps:
             self.last_type = decision.type
             kept = captured is not None and decision.keep
             if captured is not None and decision.keep:
-                self._finisher.record(step, captured, self._selection, decision, started)
+                detail = 0 if self._budget is None else self._budget.detail
+                self._finisher.record(step, captured, self._selection, decision, started, detail)
             else:
                 if captured is not None and captured.tracer is not None:
                     self._learn_from_dropped(step, captured)
@@ -299,11 +309,23 @@ class Steps:
                 finally:
                     self._finisher.hand_over()
             if self._budget is not None:
-                spent = time.perf_counter() - started if captured is not None else 0.0
-                self._budget.step_ended(step.type or "", spent, kept, self._worker.seconds)
+                self._charge(self._budget, step, started, KEPT if kept else IDLE if captured is None else DROPPED)
         for problem in self._schedule.take_problems() if self._schedule.problems else ():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
+
+    def _charge(self, budget: Budget, step: Step, started: float, kind: str) -> None:
+        now = time.perf_counter()
+        own = 0.0 if kind == IDLE else now - started
+        budget.step_ended(step.type or "", now - step.began, kind, own, self._worker.seconds)
+        if self._stopwatch.is_on:
+            seconds = self._stopwatch.stop()
+            if kind == IDLE:
+                budget.hooks_took(seconds)
+                if budget.hooks_alone_break_it:
+                    self._say_once(HOOKS)
+        elif kind == IDLE and budget.wants_hooks_timed:
+            self._stopwatch.start()
 
     def _compare_passes(self, captured: Captured) -> None:
         """Backward passes are seen in two ways: where one of them has seen nothing, it has to be mended or said."""
@@ -613,15 +635,20 @@ class Steps:
     def _missed_step(self, optimizer: Any) -> None:
         """An optimizer has moved a model while no step was open."""
         if self._optimizers.came_late(optimizer):
-            self._gap("", "the update of another optimizer came when the step had ended; later steps wait for it")
+            self._say_once("the update of another optimizer came when the step had ended; later steps wait for it")
         elif self._passed_over:  # last seen in evaluation mode: it is being trained that way
             self._passed_over = False
-            self._gap("", IN_EVALUATION_MODE)
-            self.shield.say("evaluation mode", f"Endoscope: {IN_EVALUATION_MODE}")
+            self._say_once(IN_EVALUATION_MODE)
         elif not self.paused:
             self._look_for_parts()
-            self._gap("", NO_FORWARD)
-            self.shield.say("no forward", f"Endoscope: {NO_FORWARD}")
+            self._say_once(NO_FORWARD)
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._gap("", text)
+            if text in (IN_EVALUATION_MODE, NO_FORWARD):
+                self.shield.say(text, f"Endoscope: {text}")
 
 
 def _moved(optimizer: Any) -> list[Any]:

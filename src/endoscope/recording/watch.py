@@ -8,6 +8,7 @@ Hooks are the only thing left on the user's objects between steps. Copies and pi
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,31 @@ _exchange_compiler: Callable[[Any], Any] = getattr(_frames, "set_eval_frame", la
 _compiler_here: Callable[[], Any] = getattr(_frames, "get_eval_frame_callback", lambda: "not known")
 
 
+class Stopwatch:
+    """What passes inside of our hooks in one step; they look at it while it is on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.seconds = 0.0
+
+    def start(self) -> None:
+        self.is_on, self.seconds = True, 0.0
+
+    def time(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self.seconds += time.perf_counter() - started
+
+    def stop(self) -> float:
+        self.is_on = False
+        return self.seconds
+
+
+_NO_STOPWATCH = Stopwatch()
+
+
 class OwnHook:
     """A hook that stays behind when its model is copied or pickled, and that is never compiled with it.
 
@@ -46,13 +72,19 @@ class OwnHook:
     kept out until the hook at the end of that pass lets it in again.
     """
 
-    def __init__(self, call: Callable[..., Any], kept_out: list[Any] | None = None) -> None:
+    def __init__(
+        self, call: Callable[..., Any], kept_out: list[Any] | None = None, stopwatch: Stopwatch | None = None
+    ) -> None:
         self._call = call
+        self._stopwatch = stopwatch or _NO_STOPWATCH
         self._kept_out = [] if kept_out is None else kept_out  # compilers, one for each recorded pass that runs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _compiler_here() is None and not self._kept_out:  # nothing compiled runs here
-            said = self._call(*args, **kwargs)
+            if self._stopwatch.is_on:
+                said = self._stopwatch.time(self._call, args, kwargs)
+            else:
+                said = self._call(*args, **kwargs)
             return said if said.__class__ is tuple else None
         compiler, said = _exchange_compiler(None), None
         try:
@@ -136,6 +168,7 @@ class Watch:
         before_update: Hook,
         after_update: Hook,
         everywhere: bool,
+        stopwatch: Stopwatch,
     ) -> None:
         """Nothing stays on the model or the optimizers if any of it fails.
 
@@ -143,16 +176,16 @@ class Watch:
         """
         try:
             kept_out: list[Any] = []
-            self._handles.append(self.outer.register_forward_pre_hook(OwnHook(before, kept_out), with_kwargs=True))
-            self._handles.append(
-                self.outer.register_forward_hook(OwnHook(after, kept_out), with_kwargs=True, always_call=True)
-            )
+            first, last = OwnHook(before, kept_out, stopwatch), OwnHook(after, kept_out, stopwatch)
+            self._handles.append(self.outer.register_forward_pre_hook(first, with_kwargs=True))
+            self._handles.append(self.outer.register_forward_hook(last, with_kwargs=True, always_call=True))
+            first, last = OwnHook(before_update, None, stopwatch), OwnHook(after_update, None, stopwatch)
             for optimizer in self.optimizers:
-                self._handles.append(optimizer.register_step_pre_hook(OwnHook(before_update)))
-                self._handles.append(optimizer.register_step_post_hook(OwnHook(after_update)))
+                self._handles.append(optimizer.register_step_pre_hook(first))
+                self._handles.append(optimizer.register_step_post_hook(last))
             if everywhere:
-                self._handles.append(register_optimizer_step_pre_hook(OwnHook(before_update)))
-                self._handles.append(register_optimizer_step_post_hook(OwnHook(after_update)))
+                self._handles.append(register_optimizer_step_pre_hook(first))
+                self._handles.append(register_optimizer_step_post_hook(last))
         except BaseException:
             self.unhook()
             raise

@@ -36,7 +36,7 @@ class Contents:
         self.superseded: set[int] = set()  # ordinals of steps whose place a later session has taken
         self.hidden: frozenset[int] = frozenset()  # steps not to be shown: thinned, superseded, not completely there
         self.step_of: dict[int, int] = {}  # ordinal -> number of the step
-        self.session_of: dict[int, int] = {}  # ordinal -> session
+        self.session_of: dict[int, int] = {}  # ordinal -> session, if it is not the first
         self.session = 0  # the last one
         self.is_closed = False
         self.last_commit_at = 0.0
@@ -47,7 +47,8 @@ class Contents:
         for commit in commits:
             if commit.kind in ("close", "resume"):
                 self.is_closed = commit.kind == "close"
-        self.gone.update(file for commit in commits for file in commit.removed)
+            self.gone.update(commit.removed)
+            self.gone.difference_update(file for file in commit.files if file.startswith(paths.GRAPHS))  # is back
         self.held_back, self.misses_files = [], False
         sizes: dict[str, int] = {}
         changed: set[str] = set()
@@ -109,8 +110,9 @@ class Contents:
 
     def _add_step(self, commit: Commit) -> None:
         self.step_of[commit.ordinal] = commit.step
-        self.session_of[commit.ordinal] = commit.session
-        if self.superseding.hides(commit.session, commit.step):  # in a journal that was written anew
+        if commit.session:
+            self.session_of[commit.ordinal] = commit.session
+        if self.superseding and self.superseding.hides(commit.session, commit.step):  # in a journal written anew
             self.superseded.add(commit.ordinal)
 
     def _supersede(self, commit: Commit) -> set[str]:
@@ -118,7 +120,7 @@ class Contents:
         if commit.supersedes is None or not self.superseding.add(commit.session, commit.supersedes):
             return set()
         hides, session_of = self.superseding.hides, self.session_of
-        self.superseded = {ordinal for ordinal, step in self.step_of.items() if hides(session_of[ordinal], step)}
+        self.superseded = {ordinal for ordinal, step in self.step_of.items() if hides(session_of.get(ordinal, 0), step)}
         return set(NUMBERED)
 
     def _remove(self, commit: Commit) -> set[str]:

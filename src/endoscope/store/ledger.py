@@ -22,6 +22,7 @@ class StepEntry(NamedTuple):
     type: str
     nth: int  # recorded step of its type, from 0
     session: int
+    graph: str  # file
 
 
 class Ledger:
@@ -46,8 +47,9 @@ class Ledger:
         """So many steps of a type were recorded."""
         return self._of_type[type_]
 
-    def add_step(self, ordinal: int, number: int, type_: str, at: float, session: int) -> None:
-        self.steps[ordinal] = StepEntry(number, at, type_, self._of_type[type_], session)
+    def add_step(self, ordinal: int, number: int, type_: str, at: float, session: int, graph_hash: str) -> None:
+        graph = paths.graph_name(graph_hash)
+        self.steps[ordinal] = StepEntry(number, at, type_, self._of_type[type_], session, graph)
         self._of_type[type_] += 1
 
     def add_file(self, ordinal: int, file: str, span: Span) -> None:
@@ -62,6 +64,11 @@ class Ledger:
         """Forget the raw values of a step; returns their file."""
         file, span = self.raw.pop(ordinal)
         self.bytes -= span.end
+        return file
+
+    def drop_graph(self, file: str) -> str:
+        """Forget a graph; returns its file."""
+        self.bytes -= self.graphs.pop(file).end
         return file
 
     def drop_step(self, ordinal: int) -> None:

@@ -107,14 +107,14 @@ def _ledger(reader: RankReader, chunks: dict[str, list[Chunk]]) -> Ledger:
     ledger.superseding = contents.superseding
     ledger.dropped = contents.dropped + len(contents.thinned)
     table = reader.table("steps")
-    rows = zip(*(to_list(table[name]) for name in ("ordinal", "step", "type", "time")), strict=True)
-    described = {ordinal: (step, type_, time) for ordinal, step, type_, time in rows}
+    rows = zip(*(to_list(table[name]) for name in ("ordinal", "step", "type", "time", "graph")), strict=True)
+    described = {ordinal: row for ordinal, *row in rows}
     # A step stays one when its row is damaged, or the journal's line, or both.
-    known = {chunk.ordinal: (NO_STEP, "", 0.0) for table in THINNED for chunk in chunks[table]}
-    known |= {ordinal: (step, "", 0.0) for ordinal, step in contents.step_of.items()}
-    for ordinal, (step, type_, time) in sorted((known | described).items()):
+    known = {chunk.ordinal: [NO_STEP, "", 0.0, ""] for table in THINNED for chunk in chunks[table]}
+    known |= {ordinal: [step, "", 0.0, ""] for ordinal, step in contents.step_of.items()}
+    for ordinal, (step, type_, time, graph) in sorted((known | described).items()):
         if ordinal not in contents.thinned:
-            ledger.add_step(ordinal, step, type_, time, contents.session_of.get(ordinal, 0))
+            ledger.add_step(ordinal, step, type_, time, contents.session_of.get(ordinal, 0), graph)
     for file, span in contents.files.items():
         ordinal = paths.ordinal_of(file)
         if ordinal in ledger.steps or file.startswith(f"{paths.GRAPHS}/"):

@@ -4,9 +4,9 @@
                                        └──► False: it cannot fit; whoever asked writes less, or nothing, and says so
 
 Steps and raw values are thinned evenly. First everything is tidied up; what is superseded goes before all that is part
-of the trial; metrics are thinned when nothing else is left but the first step. Notes, gaps, names and graphs stay. Each
-time some more is freed than is needed, so that it does not happen at every step. What has gone is said in the journal,
-step by step, and in `gaps` whenever the distance between steps that stay has grown.
+of the trial; metrics are thinned when nothing else is left but the first step. Graphs go with the last step that has
+them. Notes, gaps and names stay. Each time some more is freed than is needed, so that it does not happen at every step.
+What has gone is said in the journal, step by step, and in `gaps` whenever the distance between steps that stay grows.
 
 The journal is told first, then files are removed: a reader may find a file gone that it has just read about, and must
 then read on in the journal. A process that is killed in between leaves files that nobody reads. While chunks are copied
@@ -119,6 +119,8 @@ class Room:
         """A step that does not even fit beside the first one must not push out the others for nothing."""
         first = min(self.ledger.steps.keys() - self.ledger.superseded, default=-1)
         sizes = [size for what in ("raw", "stats") for ordinal, size in self._sizes(what).items() if ordinal != first]
+        stays = self.ledger.steps[first].graph if first >= 0 else ""
+        sizes += [span.end for file, span in self.ledger.graphs.items() if file != stays]
         return self._excess(need) > sum(sizes)
 
     def _free_superseded(self) -> None:
@@ -204,6 +206,15 @@ class Room:
                 thinned = {}
         for ordinal in ordinals:
             self.ledger.drop_step(ordinal)
+        self._drop_graphs()
+
+    def _drop_graphs(self) -> None:
+        """Those that no step has any more. When such a step comes again, its graph is written again."""
+        files = sorted(self.ledger.graphs.keys() - {step.graph for step in self.ledger.steps.values()})
+        if files:
+            self._journal.append("thin", time.time(), removed=tuple(files))
+        for file in files:
+            remove(self._folder / self.ledger.drop_graph(file))
 
     @property
     def _limit(self) -> str:

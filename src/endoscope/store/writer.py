@@ -332,7 +332,8 @@ class TrialWriter:
             ledger.superseding.add(self._journal.session, self._goes_back_to)
             self._goes_back_to = None
         if record is not None:
-            ledger.add_step(self._ordinal, int(record.number), record.type, now, self._journal.session)
+            about = (int(record.number), record.type, now, self._journal.session, record.graph_hash)
+            ledger.add_step(self._ordinal, *about)
             for file, span in files.items():
                 ledger.add_file(self._ordinal, file, span)
 
