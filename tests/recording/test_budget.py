@@ -5,13 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+import endoscope
 from endoscope.errors import BadArgument
+from endoscope.recording import finishing, steps
 from endoscope.recording.budget import CREDIT_SECONDS, DROPPED, IDLE, KEPT, RARE, ROUTINE, URGENT, Budget
+from endoscope.recording.worker import Worker
 
 
 class Run:
@@ -186,3 +193,44 @@ def test_any_training(fraction: float, seconds: float, ratio: float, spread: flo
     tenths = 0.1 * ratio * len(run.kept) * seconds if ratio > 2 else 0.0  # a tenth may ask for more than the share
     assert run.share <= 1.2 * fraction + 0.01 + 2 * tenths / run.trained
     assert all(b - a <= b // 10 + 1 for a, b in pairwise([*run.kept, 3000]))
+
+
+class Clock:
+    """Stands for the module `time` where steps are timed."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+def test_a_training_whose_clock_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step takes 10 ms, and 20 ms more where it is recorded."""
+    clock, measured = Clock(), []
+    measure_step = finishing.measure_step
+
+    def slow_measuring(*args: Any) -> Any:
+        measured.append(clock.now)
+        clock.now += 0.02
+        return measure_step(*args)
+
+    class Net(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            clock.now += 0.01
+            return super().forward(x)
+
+    monkeypatch.setattr(steps, "time", clock)
+    monkeypatch.setattr(finishing, "measure_step", slow_measuring)
+    monkeypatch.setattr(Worker, "seconds", property(lambda _: 0.0, lambda *_: None), raising=False)
+    model = Net(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with endoscope.Run(tmp_path, trial="t", when=1, budget=0.1, strict=True) as run:
+        run.watch(model, optimizer)
+        for _ in range(2000):
+            model(torch.ones(4, 3)).sum().backward()
+            optimizer.step()
+    report = endoscope.open(run.path).config["endoscope"]["budget"]
+    assert 0.02 * (len(measured) - 1) - CREDIT_SECONDS <= 0.1 * 20
+    assert len(measured) > 60
+    assert report["share"] == pytest.approx(0.02 * (len(measured) - 1) / 20, rel=0.05)

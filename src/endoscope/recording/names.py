@@ -107,7 +107,8 @@ class Names:
                 buffers.setdefault(id(buffer), (name, buffer))
         self.buffers = [entry for identity, entry in buffers.items() if identity not in self.positions]
         self.buffer_ids = {id(buffer) for _, buffer in self.buffers}
-        self._buffer_places = [(m._buffers, key, seen) for m in self._all_modules for key, seen in m._buffers.items()]
+        tables = [m._buffers for m in self._all_modules if isinstance(m._buffers, dict)]  # those of TorchScript are not
+        self._buffer_places = [(table, key, seen) for table in tables for key, seen in table.items()]
 
     def free(self, word: str) -> str:
         """`input` and `output`, unless a module has that very name."""

@@ -28,7 +28,7 @@ class Room:
     """Memory of the run for copies of some parameters."""
 
     def __init__(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> None:
-        learn = [p for p in positions if tensors[p].requires_grad and tensors[p].layout is torch.strided]
+        learn = [p for p in positions if tensors[p].layout is torch.strided]
         self.positions = learn
         self.originals = [tensors[position] for position in learn]
         self.copies = [torch.empty_like(original, requires_grad=False) for original in self.originals]

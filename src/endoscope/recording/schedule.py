@@ -159,6 +159,12 @@ class Schedule:
         """Against the verdict no values are held, for lack of room or because of an error."""
         self._captured = False
 
+    def pass_over(self, type: str | None) -> Decision:
+        """A step in a pause: it counts, and nobody is asked."""
+        counts = self._counts_of(type or "")
+        counts.seen += 1
+        return counts.passed
+
     def abandon(self) -> None:
         """The step ended in an exception, or was left: it counts as seen and not recorded."""
         self._close(self._counts.passed)

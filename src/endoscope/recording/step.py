@@ -37,6 +37,7 @@ class Step:
     failed = False  # a forward pass of it raised an exception
     moved = False  # an optimizer has stepped, and the step goes on
     ended = False
+    in_pause = False
     skipped = False  # its gradients were cleared, or found to be infinite, before an optimizer used them
     iteration = -1  # returns to the first optimizer so far
     updated = ""  # what was moved, where several optimizers take turns: the type of a step that was not given one

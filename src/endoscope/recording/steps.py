@@ -44,6 +44,7 @@ from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step
 from endoscope.recording.structures import Learned
 from endoscope.recording.tracer import Tracer, is_evaluation
+from endoscope.recording.verdicts import Decision
 from endoscope.recording.watch import KEEP_OUT, LET_IN, Stopwatch, Watch
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
@@ -207,7 +208,8 @@ class Steps:
         if self.closed or forks.count != self._born:
             return
         self._passes.begin_step()
-        if self.paused:
+        step.in_pause = self.paused
+        if step.in_pause:
             return
         expected = step.type if step.type is not None else self._types_after.get(self.last_type, "")
         verdict = self._schedule.begin(step.number, expected)
@@ -280,15 +282,7 @@ class Steps:
             if captured is not None:
                 self._stop_capturing(step, captured)
                 self._compare_passes(captured)
-            decision = self._schedule.finish(
-                type=step.type,
-                keep=step.keep,
-                metrics=step.metrics,
-                nonfinite=False if captured is None else captured.nonfinite,
-                held=None
-                if captured is None
-                else functools.partial(self._finisher.look, step, captured, self._selection),
-            )
+            decision = self._decide(step, captured)
             self._schedule.user_decides = said
             self.last_type = decision.type
             kept = captured is not None and decision.keep
@@ -313,6 +307,15 @@ class Steps:
         for problem in self._schedule.take_problems() if self._schedule.problems else ():
             self.shield.say(problem, f"Endoscope: {problem}")
             self._gap("when", problem)
+
+    def _decide(self, step: Step, captured: Captured | None) -> Decision:
+        if step.in_pause:
+            return self._schedule.pass_over(step.type)
+        held = None if captured is None else functools.partial(self._finisher.look, step, captured, self._selection)
+        nonfinite = False if captured is None else captured.nonfinite
+        return self._schedule.finish(
+            type=step.type, keep=step.keep, metrics=step.metrics, nonfinite=nonfinite, held=held
+        )
 
     def _charge(self, budget: Budget, step: Step, started: float, kind: str) -> None:
         now = time.perf_counter()
@@ -375,11 +378,7 @@ class Steps:
         captured, step.captured = step.captured, None
         step.type = step.type or ""
         self.last = step.number
-        held = None if captured is None else functools.partial(self._finisher.look, step, captured, self._selection)
-        decision = self._schedule.finish(
-            type=step.type, keep=step.keep, metrics=step.metrics,
-            nonfinite=False if captured is None else captured.nonfinite, held=held,
-        )  # fmt: skip
+        decision = self._decide(step, captured)
         if captured is not None and decision.keep:
             self._finisher.record(step, captured, self._selection, decision, time.perf_counter())
             self._finisher.hand_over()

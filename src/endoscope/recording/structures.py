@@ -78,12 +78,12 @@ class Learned:
 
     def room_for(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> Room:
         """For copies of these parameters; the same as the last time, in most steps."""
-        key = tuple(positions)
+        key = tuple([position for position in positions if tensors[position].requires_grad])
         room = self._rooms.get(key)
         if room is None or not room.fits():
             if len(self._rooms) >= MOST_ROOMS:
                 self._rooms.clear()
-            room = self._rooms[key] = Room(tensors, positions)
+            room = self._rooms[key] = Room(tensors, key)
         return room
 
     def next_is_traced(self, type_: str) -> bool:

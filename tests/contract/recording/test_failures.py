@@ -202,7 +202,7 @@ def test_strict_lets_failures_through(tmp_path: Any, monkeypatch: Any) -> None:
 
 
 def test_strict_lets_failures_of_the_ear_through(tmp_path: Any, monkeypatch: Any) -> None:
-    owner, name = owner_of("endoscope.recording.hooks:Hooks._hold_result")
+    owner, name = owner_of("endoscope.recording.hooks:Hooks._hold_results")
     monkeypatch.setattr(owner, name, broken(None, 0))
     with endoscope.Run(tmp_path, trial="trial", when=1, strict=True) as run, pytest.raises(ArithmeticError):
         train(run.watch, run.step)
