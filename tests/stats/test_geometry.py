@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from endoscope.schema.stats import UNIT_CAP
 from endoscope.stats.geometry import batch_axis, contiguous, strided, unit_axes
-from endoscope.stats.layout import COLUMNS, NO_UNITS, RUNS
+from endoscope.stats.kernels import COLUMNS, NO_UNITS, RUNS
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from endoscope.schema.stats import UNIT_CAP
-from endoscope.stats.layout import COLUMNS, NO_UNITS, RUNS
+from endoscope.stats.kernels import COLUMNS, NO_UNITS, RUNS
 
 Dim = tuple[int, int]  # size, stride
 
