@@ -24,7 +24,7 @@ VARIANTS = {
     "portable": [],
 }
 _FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math",
-          "-ffp-contract=off", "-Wno-psabi"]  # fmt: skip
+          "-ffp-contract=off", "-fopenmp-simd", "-fno-tree-slp-vectorize", "-Wno-psabi"]  # fmt: skip
 
 
 class CannotBuild(Exception):

@@ -44,8 +44,7 @@
 #define FEW 4096      /* elements; if so few of those were not zero, all are counted after all */
 #define ROWS 8        /* rows of units that are read together */
 #define CHUNK (PIECE / ROWS) /* columns of such rows that are added up on their own */
-#define GROUPS 16     /* so many times ROWS are added up in float32; more would round in one direction */
-#define BLOCK 256     /* numbers that are added up on their own, for the same reason */
+#define BLOCK 256     /* numbers that are added up on their own: a long sum of equal numbers rounds in one direction */
 #define RUN 64        /* numbers that are counted together, where not all are */
 #define MOST_LEVELS 32
 #define AHEAD 2048    /* bytes to fetch ahead: processors do so on their own, but stop at the end of every page */
@@ -105,7 +104,8 @@ typedef struct {
 } Totals;
 
 /* One line for each statistic: its name in schema/stats.py and what it is. A NUMBER is NaN if no number is finite.
-   `mean` and `around`, the sum of squares around it, are scaled like the totals `t`; `back` undoes that. */
+   `mean` and `around`, the sum of squares around it, are scaled like the totals `t`; `back` undoes that. `each` is
+   1 ÷ how many numbers are finite. */
 #define STATISTICS(COUNT, NUMBER)                               \
     COUNT(count, t->finite + t->nans + t->infs)                 \
     COUNT(zeros, t->zeros)                                      \
@@ -141,17 +141,20 @@ static inline int64_t fewer(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static const Totals NOTHING = {.low = INFINITY, .high = -INFINITY};
 
-/* Mean of the finite numbers and the sum of squares around it, NaN if there are none. */
-static void centre(const Totals *t, double *mean, double *around) {
-    double offset = t->sum / t->finite;
-    *mean = t->origin + offset;
-    *around = greater(t->squares - t->finite * offset * offset, 0.0);
+/* What else is known about the finite numbers of some totals, NaN if there are none. */
+typedef struct {
+    double each, mean, around; /* 1 ÷ how many; the sum of squares is around the mean */
+} Centre;
+
+static inline Centre centre_of(const Totals *t) {
+    double each = 1.0 / t->finite, offset = t->sum * each;
+    return (Centre){each, t->origin + offset, greater(t->squares - t->finite * offset * offset, 0.0)};
 }
 
-static void describe(const Totals *t, double mean, double around, double scale, double *values) {
-    bool any = t->finite > 0.0;
-    double each = 1.0 / t->finite, back = 1.0 / scale;
-    if (t->low == t->high) mean = t->low * scale, around = 0.0; /* whatever rounding says */
+/* All statistics of some totals; `back` undoes the scale. */
+static inline void describe(const Totals *t, Centre centre, double scale, double back, double *values) {
+    bool any = t->finite > 0.0, equal = t->low == t->high; /* equal numbers have no spread, whatever rounding says */
+    double each = centre.each, mean = equal ? t->low * scale : centre.mean, around = equal ? 0.0 : centre.around;
 #define WRITE_COUNT(name, value) values[STATISTIC_##name] = value;
 #define WRITE_NUMBER(name, value) values[STATISTIC_##name] = any ? value : NAN;
     STATISTICS(WRITE_COUNT, WRITE_NUMBER)
@@ -195,10 +198,7 @@ struct Scratch {
     double doubles[UNIT_CAP];
     double unit_sums[UNIT_CAP], unit_squares[UNIT_CAP], unit_missing[UNIT_CAP];
     float unit_largest[UNIT_CAP];
-    /* Columns of ROWS rows at a time, added up in float32 and now and then moved to the sums above: a first mean, then
-       distances from it and squares around it. */
-    float shifts[UNIT_CAP], offsets[UNIT_CAP], arounds[UNIT_CAP];
-    int64_t groups[UNIT_CAP / CHUNK]; /* for each chunk, how many times ROWS are not yet moved */
+    float means[CHUNK], arounds[CHUNK], peaks[CHUNK]; /* of ROWS numbers of each column */
     double candidates[2 * EXACT_UP_TO]; /* twice: a tensor may be written to while it is read */
 };
 
@@ -208,7 +208,7 @@ typedef struct {
     Scratch *scratch;
     int64_t number, count; /* of the request, and of its elements */
     bool wide;
-    double scale;
+    double scale, back; /* what numbers are multiplied by before they are added up, and what undoes that */
     Totals sample, whole;
     float shift;        /* the mean of the piece before */
     bool many_zeros;    /* were there many in the piece before? Then they are counted apart. */
@@ -221,15 +221,15 @@ typedef struct {
 /* Write the statistics of the current sample, and add it to the tensor. */
 static void close_sample(Work *w, int64_t sample) {
     Totals *t = &w->sample;
-    double mean, around, values[STATISTIC_TOTAL];
-    centre(t, &mean, &around);
+    double values[STATISTIC_TOTAL];
+    Centre centre = centre_of(t);
     if (t->finite > 0.0)
-        add_numbers(&w->whole, t->finite, mean, around, t->absolute, t->low, t->high, t->zeros);
+        add_numbers(&w->whole, t->finite, centre.mean, centre.around, t->absolute, t->low, t->high, t->zeros);
     add_odd(&w->whole, t->nans, t->infs, t->neg_infs);
     if (w->source->first_sample >= 0) {
         const Columns *columns = w->job->columns;
         float *row = w->job->samples + w->source->first_sample + sample;
-        describe(t, mean, around, w->scale, values);
+        describe(t, centre, w->scale, w->back, values);
         for (int64_t i = 0; i < columns->samples; i++) row[i * w->job->sample_rows] = (float)values[columns->sample[i]];
     }
     *t = NOTHING;
@@ -252,7 +252,6 @@ static const Ints LANE = {0, 1, 2, 3, 4, 5, 6, 7,
 #endif
 };
 typedef double Doubles __attribute__((vector_size(64)));
-typedef int64_t Longs __attribute__((vector_size(64)));
 typedef double DoublesAnywhere __attribute__((vector_size(64), aligned(8), may_alias));
 
 static inline Floats pick(Ints mask, Floats a, Floats b) { return (Floats)(((Ints)a & mask) | ((Ints)b & ~mask)); }
@@ -262,7 +261,10 @@ static inline Floats pick(Ints mask, Floats a, Floats b) { return (Floats)(((Int
 static inline Floats smaller(Floats a, Floats b) { return (Floats)_mm512_min_ps((__m512)a, (__m512)b); }
 static inline Floats larger(Floats a, Floats b) { return (Floats)_mm512_max_ps((__m512)a, (__m512)b); }
 static inline Floats add_square(Floats t, Floats x) { return (Floats)_mm512_fmadd_ps((__m512)x, (__m512)x, (__m512)t); }
-static inline bool any(Ints mask) { return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0; }
+static inline bool any_zero(Floats x) { return _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_EQ_OQ) != 0; }
+static inline bool any_from(Floats x, float limit) {
+    return _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(limit), _CMP_GE_OQ) != 0;
+}
 static inline Floats load_some(const float *x, Ints inside) {
     return (Floats)_mm512_maskz_loadu_ps(_mm512_movepi32_mask((__m512i)inside), x);
 }
@@ -270,7 +272,8 @@ static inline Floats load_some(const float *x, Ints inside) {
 static inline Floats smaller(Floats a, Floats b) { return (Floats)_mm256_min_ps((__m256)a, (__m256)b); }
 static inline Floats larger(Floats a, Floats b) { return (Floats)_mm256_max_ps((__m256)a, (__m256)b); }
 static inline Floats add_square(Floats t, Floats x) { return (Floats)_mm256_fmadd_ps((__m256)x, (__m256)x, (__m256)t); }
-static inline bool any(Ints mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
+static inline bool any_zero(Floats x) { return _mm256_movemask_ps((__m256)(x == 0.0f)) != 0; }
+static inline bool any_from(Floats x, float limit) { return _mm256_movemask_ps((__m256)(x >= limit)) != 0; }
 static inline Floats load_some(const float *x, Ints inside) { return (Floats)_mm256_maskload_ps(x, (__m256i)inside); }
 #else
 static inline Floats smaller(Floats a, Floats b) { return pick(a < b, a, b); }
@@ -281,6 +284,8 @@ static inline bool any(Ints mask) {
     memcpy(pairs, &mask, sizeof pairs);
     return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) != 0;
 }
+static inline bool any_zero(Floats x) { return any(x == 0.0f); }
+static inline bool any_from(Floats x, float limit) { return any(x >= limit); }
 static inline Floats load_some(const float *x, Ints inside) {
     Floats some = {0};
     for (int lane = 0; lane < LANES; lane++)
@@ -518,7 +523,7 @@ static inline __attribute__((always_inline)) Sweep sweep(const float *x, int64_t
                 tally(table, x + i + LANES);
             }
         }
-        if (way != APART && any(nearest == 0.0f)) /* most are not, and counting takes long */
+        if (way != APART && any_zero(nearest)) /* most are not, and counting takes long */
             for (int64_t again = start; again < end; again += LANES) zeros -= load(x + again) == 0.0f;
         whole.sums += a.sums + b.sums, whole.squares += a.squares + b.squares;
         whole.magnitudes += a.magnitudes + b.magnitudes;
@@ -543,17 +548,22 @@ static Sweep sweep_uncounted(const float *x, int64_t length, float shift) {
     return sweep(x, length, shift, NULL, UNCOUNTED);
 }
 
-static void sums_around(const float *x, int64_t length, float shift, float *sum, float *squares) {
+typedef struct {
+    float sum, squares;
+} Around;
+
+/* Of the distances from a shift. */
+static inline __attribute__((always_inline)) Around sums_around(const float *x, int64_t length, float shift) {
     Floats s = {0}, q = {0};
     int64_t i = 0;
     for (; i + LANES <= length; i += LANES) {
-        Floats shifted = load(x + i) - shift;
-        s += shifted;
-        q = add_square(q, shifted);
+        Floats distances = load(x + i) - shift;
+        s += distances;
+        q = add_square(q, distances);
     }
     Ints inside = LANE < (int32_t)(length - i);
-    Floats shifted = (Floats)((Ints)(load_some(x + i, inside) - shift) & inside);
-    *sum = total(s + shifted), *squares = total(add_square(q, shifted));
+    Floats distances = (Floats)((Ints)(load_some(x + i, inside) - shift) & inside);
+    return (Around){total(s + distances), total(add_square(q, distances))};
 }
 
 /* Count one run of numbers of `every`; `first` is the place of these numbers in the tensor. Not the same run of each
@@ -580,10 +590,10 @@ static void count_some(Work *w, const float *x, int64_t length) {
     w->seen += length;
 }
 
-/* Add float64 numbers of any size and kind to the totals. */
-static Found look_carefully(Work *w, const double *x, int64_t length) {
+/* Add float64 numbers of any size and kind to totals. */
+static Found look_carefully(Totals *t, const double *x, int64_t length, double scale) {
     double finite = 0, zeros = 0, nans = 0, infs = 0, neg_infs = 0;
-    double sum = 0.0, magnitudes = 0.0, low = INFINITY, high = -INFINITY, around = 0.0, scale = w->scale;
+    double sum = 0.0, magnitudes = 0.0, low = INFINITY, high = -INFINITY, around = 0.0;
     for (int64_t i = 0; i < length; i++) {
         if (fabs(x[i]) < INFINITY) {
             finite++;
@@ -599,27 +609,34 @@ static Found look_carefully(Work *w, const double *x, int64_t length) {
             neg_infs += x[i] < 0.0;
         }
     }
-    add_odd(&w->sample, nans, infs, neg_infs);
+    add_odd(t, nans, infs, neg_infs);
     if (finite == 0) return (Found){.kind = ODD};
     double mean = low < high ? sum / finite : low * scale;
     for (int64_t i = 0; i < length; i++)
         if (fabs(x[i]) < INFINITY) around += (x[i] * scale - mean) * (x[i] * scale - mean);
-    add_numbers(&w->sample, finite, mean, around, magnitudes, low, high, zeros);
+    add_numbers(t, finite, mean, around, magnitudes, low, high, zeros);
     return (Found){ODD, finite, mean, around, greater(high, -low)};
 }
 
-/* Mean and squares around it, from sum and squares around a shift. If that was far off, little is left of the precision,
-   and they are added up once more. */
-#define FAR_OFF(count, offset, around) ((count) * (offset) * (offset) > 4.0 * (around))
+static const double *as_doubles(Work *w, const float *x, int64_t length) {
+    for (int64_t i = 0; i < length; i++) w->scratch->doubles[i] = x[i];
+    return w->scratch->doubles;
+}
 
-static void centre_piece(const float *x, int64_t length, float shift, float sum, float squares, double *mean,
-                         double *around) {
-    double count = (double)length, offset = sum / count;
+/* Mean of some rows and squares around it, from the sum and the squares around a shift. If the shift was far off, little
+   is left of the precision, and they are added up once more. */
+static void centre_piece(const float *x, int64_t rows, int64_t stride, int64_t length, float shift, double sum,
+                         double squares, double *mean, double *around) {
+    double count = (double)(rows * length), offset = sum / count;
     *around = squares - count * offset * offset;
-    if (FAR_OFF(count, offset, *around)) {
-        sums_around(x, length, 0.0f, &sum, &squares);
-        shift = (float)(sum / count);
-        sums_around(x, length, shift, &sum, &squares);
+    if (count * offset * offset > 4.0 * *around) {
+        double once_more = 0.0;
+        for (int64_t row = 0; row < rows; row++) once_more += sums_around(x + row * stride, length, 0.0f).sum;
+        shift = (float)(once_more / count), sum = squares = 0.0;
+        for (int64_t row = 0; row < rows; row++) {
+            Around found = sums_around(x + row * stride, length, shift);
+            sum += found.sum, squares += found.squares;
+        }
         offset = sum / count;
         *around = squares - count * offset * offset;
     }
@@ -632,33 +649,31 @@ static void magnify_piece(Work *w, const float *x, int64_t length, double larges
     float factor = largest >= 0x1p-108 ? 0x1p60f : 0x1p120f, *scaled = (float *)w->scratch->doubles;
     for (int64_t i = 0; i < length; i++) scaled[i] = x[i] * factor;
     Sweep found = sweep_uncounted(scaled, length, 0.0f);
-    centre_piece(scaled, length, 0.0f, found.sum, found.squares, mean, around);
+    centre_piece(scaled, 1, 0, length, 0.0f, found.sum, found.squares, mean, around);
     *mean /= factor, *around /= (double)factor * factor, *magnitudes = found.magnitudes / (double)factor;
 }
 
-/* Add what a pass found to the totals. */
-static Found conclude(Work *w, const float *x, int64_t length, float shift, const Sweep *found) {
-    if (!(found->magnitudes < LARGE && found->squares < LARGE)) { /* a NaN makes both comparisons false */
-        for (int64_t i = 0; i < length; i++) w->scratch->doubles[i] = x[i];
-        return look_carefully(w, w->scratch->doubles, length);
-    }
-    double largest = greater(found->high, -found->low), count = (double)length;
+/* Add what a pass over some rows found to the totals. Only single rows can have odd or tiny numbers. */
+static Found conclude(Work *w, const float *x, int64_t rows, int64_t stride, int64_t length, const Sweep *found) {
+    if (rows == 1 && !(found->magnitudes < LARGE && found->squares < LARGE)) /* a NaN makes both comparisons false */
+        return look_carefully(&w->sample, as_doubles(w, x, length), length, 1.0);
+    double largest = greater(found->high, -found->low), count = (double)(rows * length);
     double mean = found->low, around = 0.0, magnitudes = found->magnitudes;
+    bool tiny = rows == 1 && largest < TINY;
     if (found->low == found->high)
         magnitudes = fabs(mean) * count;
-    else if (largest < TINY)
+    else if (tiny)
         magnify_piece(w, x, length, largest, &mean, &around, &magnitudes);
     else
-        centre_piece(x, length, shift, found->sum, found->squares, &mean, &around);
-    add_numbers(&w->sample, count, mean, around, magnitudes, found->low, found->high, found->zeros);
+        centre_piece(x, rows, stride, length, w->shift, found->sum, found->squares, &mean, &around);
+    add_numbers(&w->sample, count, mean, greater(around, 0.0), magnitudes, found->low, found->high, found->zeros);
     w->shift = (float)mean;
-    return (Found){0.0 < largest && largest < TINY ? SMALL : ORDINARY, count, mean, around, largest};
+    return (Found){tiny && largest > 0.0 ? SMALL : ORDINARY, count, mean, around, largest};
 }
 
 static Found look_uncounted(Work *w, const float *x, int64_t length) {
-    float shift = w->shift;
-    Sweep found = sweep_uncounted(x, length, shift);
-    return conclude(w, x, length, shift, &found);
+    Sweep found = sweep_uncounted(x, length, w->shift);
+    return conclude(w, x, 1, 0, length, &found);
 }
 
 /* Add float32 numbers to the totals and to the fine histogram. */
@@ -668,12 +683,11 @@ static Found look(Work *w, const float *x, int64_t length) {
         count_some(w, x, length); /* afterwards: then the numbers are in the cache */
         return result;
     }
-    float shift = w->shift;
     uint32_t *table = w->scratch->fine;
-    Sweep found = w->many_zeros ? sweep(x, length, shift, table, APART) : sweep(x, length, shift, table, TOGETHER);
+    Sweep found = w->many_zeros ? sweep(x, length, w->shift, table, APART) : sweep(x, length, w->shift, table, TOGETHER);
     if (!w->many_zeros) w->fine_zeros += found.zeros;
     w->many_zeros = 16 * (int64_t)found.zeros > length;
-    return conclude(w, x, length, shift, &found);
+    return conclude(w, x, 1, 0, length, &found);
 }
 
 /* ---- One piece of float64 numbers ------------------------------------------------------------------------------ */
@@ -700,49 +714,24 @@ static double exact_sum(const double *x, int64_t length, double scale) {
     return sum + error;
 }
 
-static double squares_around(const double *x, int64_t length, double mean, double scale) {
-    Doubles squares = {0};
-    double around = 0.0;
-    int64_t whole = length - length % 8;
-    for (int64_t i = 0; i < whole; i += 8) {
-        Doubles distance = *(const DoublesAnywhere *)(x + i) * scale - mean;
-        squares += distance * distance;
-    }
-    for (int lane = 0; lane < 8; lane++) around += squares[lane];
-    for (int64_t i = whole; i < length; i++) around += (x[i] * scale - mean) * (x[i] * scale - mean);
-    return around;
-}
-
 /* Add float64 numbers to the totals and to the fine histogram. */
 static Found look_at_doubles(Work *w, const double *x, int64_t length) {
     uint32_t *table = w->scratch->fine_wide;
-    Doubles sums = {0}, lows = (Doubles){0} + INFINITY, highs = -lows;
-    Longs zero_lanes = {0};
-    int64_t whole = length - length % 8;
+    double scale = w->scale, count = (double)length;
+    double magnitudes = 0.0, low = INFINITY, high = -INFINITY, zeros = 0.0, around = 0.0;
     for (int64_t i = 0; i < length; i++) table[x[i] != 0.0 ? wide_bits_of(x[i]) >> WIDE_SHIFT : 2 * WIDE_SIGN_KEYS]++;
-    for (int64_t i = 0; i < whole; i += 8) {
-        Doubles numbers = *(const DoublesAnywhere *)(x + i);
-        Longs lower = numbers < lows, higher = numbers > highs;
-        sums += (Doubles)((Longs)numbers & INT64_MAX) * w->scale;
-        lows = (Doubles)(((Longs)numbers & lower) | ((Longs)lows & ~lower));
-        highs = (Doubles)(((Longs)numbers & higher) | ((Longs)highs & ~higher));
-        zero_lanes -= numbers == 0.0;
+#pragma omp simd reduction(+ : magnitudes, zeros) reduction(min : low) reduction(max : high)
+    for (int64_t i = 0; i < length; i++) {
+        magnitudes += fabs(x[i]) * scale;
+        zeros += x[i] == 0.0;
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
     }
-    double magnitudes = 0.0, low = INFINITY, high = -INFINITY, zeros = 0.0;
-    for (int lane = 0; lane < 8; lane++) {
-        magnitudes += sums[lane], zeros += (double)zero_lanes[lane];
-        low = lesser(low, lows[lane]), high = greater(high, highs[lane]);
-    }
-    for (int64_t i = whole; i < length; i++) {
-        magnitudes += fabs(x[i]) * w->scale, zeros += x[i] == 0.0;
-        low = lesser(low, x[i]), high = greater(high, x[i]);
-    }
-    if (!(magnitudes < INFINITY)) return look_carefully(w, x, length);
-    double count = (double)length, mean = low * w->scale, around = 0.0;
-    if (low < high) {
-        mean = exact_sum(x, length, w->scale) / count;
-        around = squares_around(x, length, mean, w->scale);
-    }
+    if (!(magnitudes < INFINITY)) return look_carefully(&w->sample, x, length, scale);
+    double mean = low < high ? exact_sum(x, length, scale) / count : low * scale;
+#pragma omp simd reduction(+ : around)
+    for (int64_t i = 0; i < length; i++) around += (x[i] * scale - mean) * (x[i] * scale - mean);
+    if (low == high) around = 0.0;
     add_numbers(&w->sample, count, mean, around, magnitudes, low, high, zeros);
     return (Found){ORDINARY, count, mean, around, greater(high, -low)};
 }
@@ -752,6 +741,10 @@ static Found look_at(Work *w, const void *x, int64_t length) {
 }
 
 /* ---- Units ----------------------------------------------------------------------------------------------------- */
+
+/* Of ROWS magnitudes of a column, added up: within these bounds squares are precise in float32. */
+#define COLUMN_TOO_LARGE 0x1p45f
+#define COLUMN_TOO_SMALL 0x1p-48f
 
 /* Below this part of the squared mean a variance is rounding: float32 numbers cannot differ by less. */
 #define ROUNDING 1e-14
@@ -763,65 +756,64 @@ static void open_units(Scratch *s, int64_t columns) {
     memset(s->unit_largest, 0, (size_t)columns * sizeof(float));
 }
 
-/* Add the means of ROWS rows of some columns, and the squares around them. */
-static inline void add_group(Scratch *s, int64_t column, bool is_first, Floats mean, Floats around, Floats peaks) {
-    if (is_first) {
-        store(s->shifts + column, mean);
-        store(s->offsets + column, (Floats){0});
-        store(s->arounds + column, around);
-    } else {
-        Floats offset = mean - load(s->shifts + column);
-        store(s->offsets + column, load(s->offsets + column) + offset);
-        store(s->arounds + column, load(s->arounds + column) + (around + (float)ROWS * offset * offset));
+/* Add ROWS numbers of each of some columns, of which mean, squares around it and the largest magnitude are known. */
+static void add_columns(Scratch *s, int64_t first, int64_t end) {
+    double *restrict sums = s->unit_sums + first, *restrict squares = s->unit_squares + first;
+    float *restrict largest = s->unit_largest + first;
+    const float *restrict means = s->means, *restrict arounds = s->arounds, *restrict peaks = s->peaks;
+    for (int64_t i = 0; i < end - first; i++) {
+        double mean = means[i], sum = ROWS * mean;
+        sums[i] += sum;
+        squares[i] += arounds[i] + sum * mean;
     }
-    store(s->unit_largest + column, larger(load(s->unit_largest + column), peaks));
+    for (int64_t i = 0; i < end - first; i++) largest[i] = peaks[i] > largest[i] ? peaks[i] : largest[i];
 }
 
-static void move_groups(Scratch *s, int64_t first, int64_t end, int64_t groups) {
-    for (int64_t i = first; i < end; i++) {
-        double shift = s->shifts[i], offset = s->offsets[i], more = (double)groups * shift;
-        s->unit_sums[i] += ROWS * (more + offset);
-        s->unit_squares[i] += ROWS * shift * (more + 2.0 * offset) + s->arounds[i];
-    }
-}
+#define EIGHT(combined, x) \
+    combined(combined(combined(x[0], x[1]), combined(x[2], x[3])), combined(combined(x[4], x[5]), combined(x[6], x[7])))
+static inline Floats plus(Floats a, Floats b) { return a + b; }
 
-/* A group of the columns of one chunk, `first` to `end`, was added; of those from `stopped` on it was not. */
-static void end_group(Scratch *s, int64_t first, int64_t stopped, int64_t end) {
-    int64_t groups = ++s->groups[first / CHUNK];
-    if (groups == GROUPS || stopped < end) {
-        move_groups(s, first, stopped, groups);
-        if (groups > 1) move_groups(s, stopped, end, groups - 1);
-        s->groups[first / CHUNK] = 0;
-    }
-}
-
-/* There are no more groups. */
-static void move_all_groups(Scratch *s, int64_t columns) {
-    for (int64_t first = 0; first < columns; first += CHUNK) {
-        int64_t groups = s->groups[first / CHUNK];
-        if (groups > 0) move_groups(s, first, fewer(first + CHUNK, columns), groups);
-        s->groups[first / CHUNK] = 0;
-    }
-}
-
-/* Add ROWS rows of ordinary float32 numbers. Behind the last column the memory is never looked at. */
-static void add_ordinary_rows(Scratch *s, const float *rows, int64_t stride, int64_t columns) {
-    for (int64_t first = 0; first < columns; first += CHUNK) {
-        int64_t end = fewer(first + CHUNK, columns);
-        bool is_first = s->groups[first / CHUNK] == 0;
-        for (int64_t i = first; i < end; i += LANES) {
-            Floats x[ROWS], sum = {0}, peaks = {0}, around = {0};
-            for (int row = 0; row < ROWS; row++) {
-                x[row] = load_some(rows + row * stride + i, LANE < (int32_t)(end - i));
-                sum += x[row];
-                peaks = larger(peaks, magnitude(x[row]));
-            }
-            Floats mean = sum * (1.0f / ROWS);
-            for (int row = 0; row < ROWS; row++) around = add_square(around, x[row] - mean);
-            add_group(s, i, is_first, mean, around, peaks);
+/* One pass over columns `first` to `end` of ROWS rows, for their units and, if `found` is given, for the totals. That
+   fails if some numbers cannot be squared in float32: huge ones, NaN, or columns that are tiny; then nothing is added.
+   `ahead` is how many bytes behind these numbers those of the next pass are. */
+static inline __attribute__((always_inline)) bool sweep_rows(Scratch *scratch, const float *rows, int64_t stride,
+                                                             int64_t first, int64_t end, float shift, int64_t ahead,
+                                                             Sweep *found) {
+    Floats s = {0}, q = {0}, r = {0}, m = {0}, low = all(INFINITY), high = all(-INFINITY);
+    Ints zeros = {0};
+    for (int64_t i = first; i < end; i += LANES) {
+        Floats x[ROWS], size[ROWS], around = {0}, other = {0};
+        for (int row = 0; row < ROWS; row++) {
+            if (found) prefetch(rows + row * stride + i, ahead);
+            x[row] = load_some(rows + row * stride + i, LANE < (int32_t)(end - i));
+            size[row] = magnitude(x[row]);
         }
-        end_group(s, first, end, end);
+        Floats magnitudes = EIGHT(plus, size);
+        if (found && !any_from(magnitudes, COLUMN_TOO_SMALL) && any_from(magnitudes, 0x1p-126f)) return false;
+        if (found && any_zero(EIGHT(smaller, size))) /* most numbers are not, and counting takes long */
+            for (int row = 0; row < ROWS; row++) zeros -= x[row] == 0.0f;
+        Floats mean = EIGHT(plus, x) * (1.0f / ROWS), lowest_of = EIGHT(smaller, x), highest_of = EIGHT(larger, x);
+        for (int row = 0; row < ROWS / 2; row++) {
+            around = add_square(around, x[row] - mean);
+            other = add_square(other, x[row + ROWS / 2] - mean);
+        }
+        around += other;
+        m += magnitudes;
+        low = smaller(low, lowest_of), high = larger(high, highest_of);
+        s += mean - shift;
+        r = add_square(r, mean - shift);
+        q += around;
+        store(scratch->means + i - first, mean);
+        store(scratch->arounds + i - first, around);
+        store(scratch->peaks + i - first, larger(magnitude(lowest_of), magnitude(highest_of)));
     }
+    if (found) {
+        *found = (Sweep){ROWS * total(s), total(q) + ROWS * total(r), total(m), lowest(low), highest(high),
+                         total_count(zeros)};
+        if (!(found->magnitudes < COLUMN_TOO_LARGE)) return false;
+    }
+    add_columns(scratch, first, end);
+    return true;
 }
 
 /* Add one number of each of some columns. */
@@ -847,10 +839,12 @@ static void add_row(Work *w, const void *row, int64_t first, int64_t end, int ki
 
 /* Add rows that have one number for each unit. */
 static void add_rows(Work *w, const char *rows, int64_t stride, int64_t count, int64_t length, int kind) {
-    if (count == ROWS && kind == ORDINARY && !w->wide)
-        add_ordinary_rows(w->scratch, (const float *)rows, stride, length);
-    else
-        for (int64_t row = 0; row < count; row++) add_row(w, rows + (w->wide ? 8 : 4) * row * stride, 0, length, kind);
+    if (count == ROWS && kind == ORDINARY && !w->wide) {
+        for (int64_t first = 0; first < length; first += CHUNK)
+            sweep_rows(w->scratch, (const float *)rows, stride, first, fewer(first + CHUNK, length), 0.0f, 0, NULL);
+        return;
+    }
+    for (int64_t row = 0; row < count; row++) add_row(w, rows + (w->wide ? 8 : 4) * row * stride, 0, length, kind);
 }
 
 /* Add a piece that belongs to one unit as a whole. */
@@ -863,10 +857,9 @@ static void add_run(Scratch *s, int64_t unit, int64_t length, const Found *found
 
 /* Add a few numbers that belong to one unit. */
 static void add_short_run(Work *w, int64_t unit, const void *numbers, int64_t length, int kind) {
-    Found found = {0};
+    const float *x = numbers;
+    Found found;
     if (kind == ORDINARY && !w->wide) {
-        const float *x = numbers;
-        float sum, squares;
         Floats sums = {0}, peaks = {0};
         for (int64_t i = 0; i < length; i += LANES) {
             Floats some = load_some(x + i, LANE < (int32_t)(length - i));
@@ -874,24 +867,13 @@ static void add_short_run(Work *w, int64_t unit, const void *numbers, int64_t le
             peaks = larger(peaks, magnitude(some));
         }
         float shift = total(sums) / (float)length;
-        sums_around(x, length, shift, &sum, &squares);
-        double offset = sum / (double)length;
-        found = (Found){ORDINARY, (double)length, shift + offset,
-                        greater(squares - (double)length * offset * offset, 0.0), highest(peaks)};
+        Around around = sums_around(x, length, shift);
+        double count = (double)length, offset = around.sum / count;
+        double squares = greater(around.squares - count * offset * offset, 0.0);
+        found = (Found){ORDINARY, count, shift + offset, squares, highest(peaks)};
     } else {
-#define AT(i) (w->wide ? ((const double *)numbers)[i] : ((const float *)numbers)[i])
-        double sum = 0.0;
-        for (int64_t i = 0; i < length; i++)
-            if (fabs(AT(i)) < INFINITY) {
-                found.finite++;
-                sum += AT(i) * w->scale;
-                found.largest = greater(found.largest, fabs(AT(i)));
-            }
-        found.mean = found.finite > 0 ? sum / found.finite : 0.0;
-        for (int64_t i = 0; i < length; i++) {
-            double distance = AT(i) * w->scale - found.mean;
-            if (fabs(AT(i)) < INFINITY) found.around += distance * distance;
-        }
+        Totals ignored = NOTHING;
+        found = look_carefully(&ignored, w->wide ? numbers : as_doubles(w, x, length), length, w->scale);
     }
     add_run(w->scratch, unit, length, &found);
 }
@@ -925,116 +907,25 @@ static void close_units(const Work *w) {
     double total = (double)(w->count / w->source->units);
     for (int64_t i = 0; i < columns->units; i++) {
         float *column = w->job->units + i * w->job->unit_rows + w->source->first_unit;
-        UNIT_WRITERS[columns->unit[i]](w->scratch, w->source->units, total, 1.0 / w->scale, column);
+        UNIT_WRITERS[columns->unit[i]](w->scratch, w->source->units, total, w->back, column);
     }
 }
 
-/* ---- Eight rows in one pass, where the histogram needs only some numbers ---------------------------------------- */
-
-/* Of the magnitudes of a column, added up: within these bounds squares are precise in float32. */
-#define COLUMN_TOO_LARGE 0x1p45f
-#define COLUMN_TOO_SMALL 0x1p-48f
-#define BITS_TOO_LARGE 0x56000000
-#define BITS_TOO_SMALL 0x27800000
-
-/* Whether some numbers are huge or NaN, or all of them tiny, but not zero. */
-static inline bool cannot_be_squared(Floats magnitudes) {
-    /* Positive floats compare like integers, and one comparison of those does: the distance wraps around below. */
-    typedef uint32_t Unsigned __attribute__((vector_size(4 * LANES)));
-    Unsigned distance = (Unsigned)magnitudes - BITS_TOO_SMALL;
-    if (!any((Ints)(distance >= BITS_TOO_LARGE - BITS_TOO_SMALL))) return false;
-    bool is_tiny = !any(~(magnitudes < COLUMN_TOO_SMALL)) && any(magnitudes > 0.0f);
-    return is_tiny || any(~(magnitudes < COLUMN_TOO_LARGE));
-}
-
-#define EIGHT(combined, x) \
-    combined(combined(combined(x[0], x[1]), combined(x[2], x[3])), combined(combined(x[4], x[5]), combined(x[6], x[7])))
-static inline Floats plus(Floats a, Floats b) { return a + b; }
-
-/* Columns `first` to `end`: what `sweep` returns; `stopped` is the column at which it had to stop, or `end`. `ahead` is
-   how many bytes behind these numbers those of the next chunk are. */
-static Sweep sweep_chunk(Scratch *scratch, const float *rows, int64_t stride, int64_t first, int64_t end, float shift,
-                         int64_t ahead, int64_t *stopped) {
-    Floats s = {0}, q = {0}, r = {0}, m = {0}, low = all(INFINITY), high = all(-INFINITY);
-    Ints zeros = {0};
-    bool is_first = scratch->groups[first / CHUNK] == 0;
-    int64_t i;
-    for (i = first; i < end; i += LANES) {
-        Floats x[ROWS], size[ROWS], around = {0}, other = {0};
-        for (int row = 0; row < ROWS; row++) {
-            prefetch(rows + row * stride + i, ahead);
-            x[row] = load(rows + row * stride + i);
-            size[row] = magnitude(x[row]);
-        }
-        Floats magnitudes = EIGHT(plus, size);
-        if (cannot_be_squared(magnitudes)) break;
-        if (any(EIGHT(smaller, size) == 0.0f)) /* most numbers are not, and counting takes long */
-            for (int row = 0; row < ROWS; row++) zeros -= x[row] == 0.0f;
-        Floats mean = EIGHT(plus, x) * (1.0f / ROWS), lowest_of = EIGHT(smaller, x), highest_of = EIGHT(larger, x);
-        for (int row = 0; row < ROWS / 2; row++) {
-            around = add_square(around, x[row] - mean);
-            other = add_square(other, x[row + ROWS / 2] - mean);
-        }
-        around += other;
-        m += magnitudes;
-        low = smaller(low, lowest_of), high = larger(high, highest_of);
-        s += mean - shift;
-        r = add_square(r, mean - shift);
-        q += around;
-        add_group(scratch, i, is_first, mean, around, larger(magnitude(lowest_of), magnitude(highest_of)));
-    }
-    *stopped = i < end ? i : end;
-    end_group(scratch, first, *stopped, end);
-    return (Sweep){ROWS * total(s), total(q) + ROWS * total(r), total(m), lowest(low), highest(high), total_count(zeros)};
-}
-
-static void sums_of_rows(const float *rows, int64_t stride, int64_t length, float shift, double *sum, double *squares) {
-    *sum = 0.0, *squares = 0.0;
-    for (int row = 0; row < ROWS; row++) {
-        float s, q;
-        sums_around(rows + row * stride, length, shift, &s, &q);
-        *sum += s, *squares += q;
-    }
-}
-
-/* Add what is known about a whole chunk to the totals of the sample. */
-static void conclude_chunk(Work *w, const float *rows, int64_t stride, int64_t length, const Sweep *found) {
-    double count = (double)(ROWS * length), mean = found->low, around = 0.0, magnitudes = found->magnitudes;
-    if (found->low == found->high) {
-        magnitudes = fabs(mean) * count;
-    } else {
-        float shift = w->shift;
-        double offset = found->sum / count, sum, squares;
-        around = found->squares - count * offset * offset;
-        if (FAR_OFF(count, offset, around)) {
-            sums_of_rows(rows, stride, length, 0.0f, &sum, &squares);
-            shift = (float)(sum / count);
-            sums_of_rows(rows, stride, length, shift, &sum, &squares);
-            offset = sum / count;
-            around = squares - count * offset * offset;
-        }
-        mean = shift + offset;
-    }
-    add_numbers(&w->sample, count, mean, greater(around, 0.0), magnitudes, found->low, found->high, found->zeros);
-    w->shift = (float)mean;
-}
-
-/* Look at ROWS rows of float32 numbers of one sample and add them to the units; `length` is a multiple of lanes. */
+/* Look at ROWS rows of float32 numbers of one sample, of which only some are counted, and add them to the units; the
+   length is a multiple of lanes. */
 static void look_at_rows(Work *w, const float *rows, int64_t length) {
-    for (int64_t first = 0; first < length; first += CHUNK) {
-        int64_t end = fewer(first + CHUNK, length), stopped;
+    for (int64_t first = 0, end; first < length; first = end) {
+        end = fewer(first + CHUNK, length);
         int64_t ahead = 4 * (end < length ? CHUNK : ROWS * length - first); /* here, or in the next rows */
-        Sweep found = sweep_chunk(w->scratch, rows, length, first, end, w->shift, ahead, &stopped);
-        if (stopped == end) {
-            conclude_chunk(w, rows + first, length, end - first, &found);
+        Sweep found;
+        if (sweep_rows(w->scratch, rows, length, first, end, w->shift, ahead, &found)) {
+            conclude(w, rows + first, ROWS, length, end - first, &found);
             continue;
         }
-        int kind = ORDINARY;
         for (int row = 0; row < ROWS; row++) {
-            int of_row = look_uncounted(w, rows + row * length + first, end - first).kind;
-            kind = of_row > kind ? of_row : kind;
+            int kind = look_uncounted(w, rows + row * length + first, end - first).kind;
+            add_row(w, rows + row * length, first, end, kind);
         }
-        for (int row = 0; row < ROWS; row++) add_row(w, rows + row * length, stopped, end, kind);
     }
     for (int row = 0; row < ROWS; row++) count_some(w, rows + row * length, length);
 }
@@ -1414,6 +1305,7 @@ static void measure_one(const Job *job, int64_t number) {
         w->every = w->every > 1 ? 2 * w->every : WORTH;
     }
     if (w->wide) w->scale = scale_of(w);
+    w->back = 1.0 / w->scale;
     if (s->unit_kind != NO_UNITS) open_units(w->scratch, s->unit_kind == COLUMNS ? row_length(s) : s->units);
     if (s->unit_kind == COLUMNS)
         walk_rows(w);
@@ -1421,14 +1313,10 @@ static void measure_one(const Job *job, int64_t number) {
         walk_short_runs(w);
     else
         walk_runs(w);
-    if (s->unit_kind == COLUMNS) {
-        move_all_groups(w->scratch, row_length(s));
-        fold_row(w->scratch, s->units, row_length(s));
-    }
+    if (s->unit_kind == COLUMNS) fold_row(w->scratch, s->units, row_length(s));
     if (s->unit_kind != NO_UNITS) close_units(w);
-    double mean, around, values[STATISTIC_TOTAL + MOST_LEVELS];
-    centre(&w->whole, &mean, &around);
-    describe(&w->whole, mean, around, w->scale, values);
+    double values[STATISTIC_TOTAL + MOST_LEVELS];
+    describe(&w->whole, centre_of(&w->whole), w->scale, w->back, values);
     finish_histogram(w, values + STATISTIC_TOTAL);
     for (int64_t i = 0; i < job->columns->wholes; i++) {
         double *place = job->whole + i * job->requests + number;
