@@ -5,10 +5,10 @@ from zlib import crc32
 from endoscope.stats.answers import Answers, joined
 from endoscope.stats.copying import copy_tensors
 from endoscope.stats.measuring import measure, measure_part, warm
-from endoscope.stats.request import Measured, Request, chosen
+from endoscope.stats.request import Measured, Request
 from endoscope.stats.singular import Spectrum, spectrum
 
 __all__ = [
-    "Answers", "Measured", "Request", "Spectrum", "chosen", "copy_tensors", "crc32", "joined", "measure",
+    "Answers", "Measured", "Request", "Spectrum", "copy_tensors", "crc32", "joined", "measure",
     "measure_part", "spectrum", "warm",
 ]  # fmt: skip

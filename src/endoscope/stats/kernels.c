@@ -623,8 +623,8 @@ static const double *as_doubles(Work *w, const float *x, int64_t length) {
     return w->scratch->doubles;
 }
 
-/* Mean of some rows and squares around it, from the sum and the squares around a shift. If the shift was far off, little
-   is left of the precision, and they are added up once more. */
+/* Mean of some rows and squares around it, from the sum and the squares around a shift. If the shift was far off,
+   little is left of the precision, and they are added up once more. */
 static void centre_piece(const float *x, int64_t rows, int64_t stride, int64_t length, float shift, double sum,
                          double squares, double *mean, double *around) {
     double count = (double)(rows * length), offset = sum / count;
@@ -683,8 +683,9 @@ static Found look(Work *w, const float *x, int64_t length) {
         count_some(w, x, length); /* afterwards: then the numbers are in the cache */
         return result;
     }
+    float shift = w->shift;
     uint32_t *table = w->scratch->fine;
-    Sweep found = w->many_zeros ? sweep(x, length, w->shift, table, APART) : sweep(x, length, w->shift, table, TOGETHER);
+    Sweep found = w->many_zeros ? sweep(x, length, shift, table, APART) : sweep(x, length, shift, table, TOGETHER);
     if (!w->many_zeros) w->fine_zeros += found.zeros;
     w->many_zeros = 16 * (int64_t)found.zeros > length;
     return conclude(w, x, 1, 0, length, &found);
@@ -705,7 +706,8 @@ static double exact_sum(const double *x, int64_t length, double scale) {
     Doubles sums = {0}, errors = {0};
     double sum = 0.0, error = 0.0;
     int64_t whole = length - length % 8;
-    for (int64_t i = 0; i < whole; i += 8) ADD_EXACTLY(Doubles, sums, errors, *(const DoublesAnywhere *)(x + i) * scale);
+    for (int64_t i = 0; i < whole; i += 8)
+        ADD_EXACTLY(Doubles, sums, errors, *(const DoublesAnywhere *)(x + i) * scale);
     for (int lane = 0; lane < 8; lane++) {
         ADD_EXACTLY(double, sum, error, sums[lane]);
         error += errors[lane];
@@ -1060,8 +1062,9 @@ static void clear_histogram(const Histogram *h, int64_t odd, int64_t counted) {
 static int64_t take_zeros_out(Work *w) {
     uint32_t *table = w->scratch->fine;
     int64_t both = take_out(table, 1) + take_out(table + SIGN_KEYS, 1), again = 0;
-    if (both < w->fine_zeros) return both + take_out(table, 2 * PER_COARSE) + take_out(table + SIGN_KEYS, 2 * PER_COARSE);
     if (both == w->fine_zeros) return both;
+    if (both < w->fine_zeros)
+        return both + take_out(table, 2 * PER_COARSE) + take_out(table + SIGN_KEYS, 2 * PER_COARSE);
     EACH_PIECE(w, float, x, count)
         for (int64_t i = 0; i < count; i++) {
             uint32_t key = bits_of(x[i]) >> FINE_SHIFT;
@@ -1078,13 +1081,14 @@ static int64_t take_some_zeros_out(Work *w) {
     return plus + minus;
 }
 
-/* Take float32 zeros out of the table. Returns how many numbers are left in it; `nonzero`, how many finite numbers of the
-   tensor are not zero, becomes how many of those are in the table. */
+/* Take float32 zeros out of the table. Returns how many numbers are left in it; `nonzero`, how many finite numbers of
+   the tensor are not zero, becomes how many of those are in the table. */
 static int64_t settle(Work *w, int64_t odd, int64_t *nonzero) {
     uint32_t *table = w->scratch->fine;
     if (w->every == 1) return w->count - take_zeros_out(w);
     int64_t counted = w->counted - take_some_zeros_out(w), found = counted;
-    for (int64_t i = SIGN_KEYS - 2 * PER_COARSE; odd > 0 && i < SIGN_KEYS; i++) found -= (int64_t)table[i] + table[SIGN_KEYS + i];
+    for (int64_t key = SIGN_KEYS - 2 * PER_COARSE; odd > 0 && key < SIGN_KEYS; key++)
+        found -= (int64_t)table[key] + table[SIGN_KEYS + key];
     if (found < FEW && found < *nonzero) { /* nearly all are zero: count every number */
         take_out(table, 2 * SIGN_KEYS + ZERO_COUNTERS);
         EACH_PIECE(w, float, x, count)
@@ -1202,7 +1206,8 @@ static void walk_rows(Work *w) {
     char *room = (char *)w->scratch->rows;
     bool in_place = s->dim_count == 0 && (s->code == FLOAT32 || s->code == FLOAT64);
     int64_t stride = in_place && row == size ? s->sample_stride : row; /* from row to row */
-    bool across = row == size || (size % row == 0 && (!in_place || s->sample_stride == size)); /* also between samples */
+    /* Whether rows may be of several samples. */
+    bool across = row == size || (size % row == 0 && (!in_place || s->sample_stride == size));
     bool at_once = in_place && !w->wide && row % LANES == 0 && w->every > 1;
     while (sample < s->samples) {
         if (at_once && size - start >= ROWS * row) {
@@ -1354,8 +1359,9 @@ const char EXPORT(stamp)[] = STAMP; /* of the source, for build.py */
 /* Whether this processor can do what this variant was compiled for. */
 int64_t EXPORT(runs_here)(void) {
 #if defined(__AVX512F__)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
 #elif defined(__AVX2__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 #else

@@ -98,7 +98,7 @@ class _Measurement:
             if place is None:
                 tensor = self._plain(tensor)
                 place = locate(tensor)
-            strides = None if not batch_dim and tensor.is_contiguous() else tensor.stride()
+            strides = None if tensor.is_contiguous() else tensor.stride()
             by_kernels = place is not None and self.kernels is not None
             reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units, by_kernels)
             if by_kernels:
@@ -163,7 +163,7 @@ class _Measurement:
 @lru_cache(8192)  # the same shapes come back in every step
 def _reading(
     shape: torch.Size,
-    strides: tuple[int, ...] | None,  # None: contiguous, and the batch dimension is the first if there is one
+    strides: tuple[int, ...] | None,  # None: contiguous
     dtype: torch.dtype,
     batch_dim: int | None,
     want_samples: bool,
@@ -171,10 +171,7 @@ def _reading(
     by_kernels: bool,
 ) -> Reading:
     batch = geometry.batch_axis(shape, batch_dim)
-    if strides is None:
-        how = geometry.contiguous(shape, batch, want_units)
-    else:
-        how = geometry.strided(shape, strides, batch, want_units)
+    how = geometry.arranged(shape, strides, batch, want_units)
     if not by_kernels:
         how = how._replace(unit_order=())  # torch keeps their order
     samples, note = how.samples if want_samples and batch is not None else 0, ""

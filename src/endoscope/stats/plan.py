@@ -90,15 +90,12 @@ class Plan:
     def shares(self) -> tuple[array[int], array[int] | None]:
         """The rows in two lists of about the same load; the second is None if there is little to do."""
         if self._shares is None:
-            loads = [(reading.load, row) for row in self.rows if (reading := self.readings[row])]
+            loads = sorted([(reading.load, row) for row in self.rows if (reading := self.readings[row])], reverse=True)
+            rows = [row for _, row in loads]
             self._shares = self.rows, None
-            if sum(load for load, _ in loads) >= WORTH_A_THREAD:
-                shares, totals = (array("q"), array("q")), [0, 0]
-                for load, row in sorted(loads, reverse=True):
-                    lighter = totals[0] > totals[1]
-                    shares[lighter].append(row)
-                    totals[lighter] += load
-                self._shares = shares
+            if sum(load for load, _ in loads) >= WORTH_A_THREAD:  # the largest one and the next two, in turns
+                first, second = sorted(rows[::4] + rows[3::4]), sorted(rows[1::4] + rows[2::4])
+                self._shares = array("q", first), array("q", second)
         return self._shares
 
 
