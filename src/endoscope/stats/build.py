@@ -23,8 +23,14 @@ VARIANTS = {
     "avx2": ["-mavx2", "-mfma", "-mbmi2"],
     "portable": [],
 }
-_FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math",
-          "-ffp-contract=off", "-fopenmp-simd", "-fno-tree-slp-vectorize", "-Wno-psabi"]  # fmt: skip
+_FLAGS = [
+    "-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-Wno-psabi",
+    # Results do not depend on the compiler, but it need not care for errno and traps.
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+    "-fopenmp-simd",  # allows the sums of marked loops to be added up in any order
+    "-fno-tree-slp-vectorize",  # loads of wide registers would wait for narrow stores before them
+    "-fno-builtin-memset",  # gcc writes an instruction in its place that takes long to start
+]  # fmt: skip
 
 
 class CannotBuild(Exception):

@@ -1118,17 +1118,18 @@ static void sort(double *numbers, int64_t count) {
 /* Copy all numbers from the bins at these places, sorted; returns how many there are. */
 static int64_t collect(const Work *w, const Histogram *h, const Place *places, int64_t count_of_places) {
     double *candidates = w->scratch->candidates;
+    uint32_t *table = h->table;
     int64_t found = 0;
     for (int64_t i = 0; i < count_of_places; i++)
-        if (places[i].key >= 0) h->table[places[i].key] |= MARK;
-#define COLLECT(type)                                                                                             \
-    EACH_PIECE(w, type, x, count)                                                                                 \
-        for (int64_t i = 0; i < count; i++)                                                                       \
-            if (x[i] != 0 && (h->table[key_of(x[i], h->wide)] & MARK)) candidates[found++] = x[i];
+        if (places[i].key >= 0) table[places[i].key] |= MARK;
+#define COLLECT(type, key)                                                               \
+    EACH_PIECE(w, type, x, count)                                                        \
+        for (int64_t i = 0; i < count; i++)                                              \
+            if (x[i] != 0 && (table[key] & MARK)) candidates[found++] = x[i];
     if (w->wide) {
-        COLLECT(double)
+        COLLECT(double, wide_bits_of(x[i]) >> WIDE_SHIFT)
     } else {
-        COLLECT(float)
+        COLLECT(float, bits_of(x[i]) >> FINE_SHIFT)
     }
     sort(candidates, found);
     return found;

@@ -31,6 +31,7 @@ FLOAT32, BFLOAT16, FLOAT16, BYTE, INT16, UINT16, COMPLEX64, COMPLEX32 = range(8)
 FLOAT64, INT32, UINT32, INT64, UINT64, COMPLEX128 = range(8, 14)
 EXACT_UP_TO = 4096
 ENOUGH = 32_768
+_LINE = 64  # bytes that come from memory at once: a job's memory begins with one
 
 
 class Columns(ctypes.Structure):
@@ -117,7 +118,8 @@ class Kernels:
         try:
             memory = self.idle.pop()
         except IndexError:
-            memory = np.zeros(self._scratch_bytes, np.uint8)
+            memory = np.zeros(self._scratch_bytes + _LINE, np.uint8)
+            memory = memory[-address_of(memory) % _LINE :]
         job = Job(*fields, address_of(memory))
         self._measure(ctypes.addressof(job), rows.buffer_info()[0], len(rows))  # ctypes lets go of the GIL
         self.idle.append(memory)
