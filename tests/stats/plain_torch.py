@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from unittest import mock
 
-from endoscope.stats import Measured, Request, compiled, measure
+from endoscope.stats import Measured, Request, kernels, measure
 
 
 def measure_with_torch(requests: Sequence[Request]) -> Measured:
     """What `measure` answers where there are no kernels."""
-    with mock.patch.object(compiled, "load", return_value=None):
+    with mock.patch.object(kernels, "load", return_value=None):
         return measure(requests)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
-from endoscope.stats import compiled, copy_tensors
+from endoscope.stats import copy_tensors
 
 
 def _odd_and_ordinary() -> list[torch.Tensor]:
@@ -35,10 +34,7 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.dtype is b.dtype and a.shape == b.shape and a.detach().tolist().__repr__() == b.tolist().__repr__()
 
 
-@pytest.mark.parametrize("kernels", ["compiled", "none"])
-def test_copies_are_equal_bit_by_bit(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if kernels == "none":
-        monkeypatch.setattr(compiled, "load", lambda: None)
+def test_copies_are_equal_bit_by_bit() -> None:
     sources = _odd_and_ordinary()
     targets = [torch.full_like(source, 7, requires_grad=False) for source in sources]
     copy_tensors(sources, targets)

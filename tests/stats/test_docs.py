@@ -5,7 +5,7 @@ import re
 import pytest
 
 from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, UNIT_CAP, WHOLE
-from endoscope.stats.layout import EXACT_UP_TO
+from endoscope.stats.kernels import EXACT_UP_TO
 from endoscope.stats.measuring import SAMPLE_CAP
 from endoscope.stats.singular import ALL_UP_TO
 from tests.house.pages import headings

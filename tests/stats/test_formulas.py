@@ -6,9 +6,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from endoscope.schema.stats import NUMBERS, SAMPLE, WHOLE
+from endoscope.schema.stats import STATISTICS
 from endoscope.stats import Measured, Request, measure, reductions
-from endoscope.stats.formulas import FORMULAS
 from tests.stats import compare
 from tests.stats.plain_torch import measure_with_torch
 from tests.stats.tensors import DTYPES, is_wide, tensors
@@ -128,6 +127,6 @@ def test_large_tensors_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     assert_agree(ours, measure_with_torch(requests), requests)
 
 
-def test_every_number_has_a_formula() -> None:
-    assert set(NUMBERS) | set(SAMPLE) <= set(FORMULAS)
-    assert set(FORMULAS) <= set(WHOLE)
+def test_every_statistic_is_either_a_formula_or_a_quantile() -> None:
+    assert all((one.of is None) is (one.level is not None) for one in STATISTICS)
+    assert not any(one.level is not None and (one.is_count or one.of_samples or one.of_units) for one in STATISTICS)

@@ -1,15 +1,13 @@
 """How tensors are taken apart into samples, rows and units."""
 
-import math
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.schema.stats import UNIT_CAP
-from endoscope.stats.geometry import batch_axis, contiguous, strided, unit_axes
-from endoscope.stats.layout import COLUMNS, NO_UNITS, RUNS
+from endoscope.stats.geometry import arranged, batch_axis, unit_axes
+from endoscope.stats.kernels import COLUMNS, NO_UNITS, RUNS
 
 
 @pytest.mark.parametrize(
@@ -60,16 +58,12 @@ def test_the_axes_of_units(shape: tuple[int, ...], batch: int | None, axes: tupl
     ],
 )
 def test_what_is_dense(tensor: torch.Tensor, batch: int | None, dense: bool, kind: int) -> None:
-    how = strided(tensor.shape, tensor.stride(), batch, True)
+    how = arranged(tensor.shape, tensor.stride(), batch, True)
     assert (how.dims == ()) is dense
     assert how.unit_kind == kind
 
 
 @given(st.lists(st.integers(1, 20), max_size=5).map(tuple), st.booleans(), st.booleans())
-def test_contiguous_is_a_special_case(shape: tuple[int, ...], has_batch: bool, units: bool) -> None:
+def test_without_strides_a_tensor_is_contiguous(shape: tuple[int, ...], has_batch: bool, units: bool) -> None:
     batch = 0 if has_batch and shape else None
-    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    general, special = strided(shape, strides, batch, units), contiguous(shape, batch, units)
-    assert general._replace(sample_stride=0) == special._replace(sample_stride=0)
-    if batch is not None:
-        assert general.sample_stride == special.sample_stride
+    assert arranged(shape, None, batch, units) == arranged(shape, torch.empty(shape).stride(), batch, units)

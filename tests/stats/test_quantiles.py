@@ -5,7 +5,7 @@ import torch
 
 from endoscope.schema.stats import QUANTILES
 from endoscope.stats import Measured, Request, measure
-from endoscope.stats.layout import EXACT_UP_TO
+from endoscope.stats.kernels import EXACT_UP_TO
 from tests.stats import compare, twin
 from tests.stats.plain_torch import measure_with_torch
 

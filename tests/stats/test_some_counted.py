@@ -9,7 +9,7 @@ from torch import Tensor
 
 from endoscope.schema.stats import HISTOGRAM_BINS, QUANTILES, ZERO_BIN
 from endoscope.stats import Request, measure
-from endoscope.stats.layout import ENOUGH
+from endoscope.stats.kernels import ENOUGH
 from tests.stats import compare
 from tests.stats.plain_torch import measure_with_torch
 

@@ -8,14 +8,56 @@ else is over the finite ones, and is NaN where there are none.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-COUNTS = ("count", "zeros", "nans", "infs", "neg_infs")  # whole numbers
-NUMBERS = ("mean", "std", "abs_mean", "min", "max", "abs_max", "norm")
-QUANTILES = {"q01": 0.01, "q05": 0.05, "q25": 0.25, "q50": 0.50, "q75": 0.75, "q95": 0.95, "q99": 0.99}
 
-WHOLE = (*COUNTS, *NUMBERS, *QUANTILES)  # of the whole tensor, in the order of the columns
-SAMPLE = ("mean", "std", "abs_mean", "min", "max", "abs_max", "norm", "zeros", "nans", "infs")  # of one sample
-UNIT = ("mean", "std", "abs_max")  # of one unit, over the batch
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One statistic. Columns in memory and on disk, their order and their names follow from the list below.
+
+    `of` says how it follows from what is known about some numbers (`stats.formulas.Rows`); one line of the same name
+    in `stats/kernels.c` says so to the kernels. A quantile has a level instead: the share of numbers below it.
+    """
+
+    name: str
+    of: Callable[[Any], Any] | None = None
+    level: float | None = None
+    is_count: bool = False  # a whole number, about all elements
+    of_samples: bool = False  # also of each sample
+    of_units: bool = False  # also of each unit over the batch
+
+
+# Sums of squares are of scaled numbers, so that none leaves its range; only a quotient of both is a statistic.
+STATISTICS = (
+    Statistic("count", lambda rows: rows.finite + rows.nans + rows.infs, is_count=True),
+    Statistic("zeros", lambda rows: rows.zeros, is_count=True, of_samples=True),
+    Statistic("nans", lambda rows: rows.nans, is_count=True, of_samples=True),
+    Statistic("infs", lambda rows: rows.infs, is_count=True, of_samples=True),
+    Statistic("neg_infs", lambda rows: rows.neg_infs, is_count=True),
+    Statistic("mean", lambda rows: (rows.mean / rows.scale).clip(rows.low, rows.high), of_samples=True, of_units=True),
+    Statistic("std", lambda rows: (rows.around / rows.finite) ** 0.5 / rows.scale, of_samples=True, of_units=True),
+    Statistic("abs_mean", lambda rows: rows.absolute / rows.finite / rows.scale, of_samples=True),
+    Statistic("min", lambda rows: rows.low, of_samples=True),
+    Statistic("max", lambda rows: rows.high, of_samples=True),
+    Statistic("abs_max", lambda rows: rows.high.clip(-rows.low), of_samples=True, of_units=True),
+    Statistic("norm", lambda rows: (rows.around + rows.finite * rows.mean**2) ** 0.5 / rows.scale, of_samples=True),
+    Statistic("q01", level=0.01),
+    Statistic("q05", level=0.05),
+    Statistic("q25", level=0.25),
+    Statistic("q50", level=0.50),
+    Statistic("q75", level=0.75),
+    Statistic("q95", level=0.95),
+    Statistic("q99", level=0.99),
+)
+
+WHOLE = tuple(one.name for one in STATISTICS)  # of the whole tensor, in the order of the columns
+COUNTS = tuple(one.name for one in STATISTICS if one.is_count)
+QUANTILES = {one.name: one.level for one in STATISTICS if one.level is not None}
+NUMBERS = tuple(name for name in WHOLE if name not in COUNTS and name not in QUANTILES)
+SAMPLE = tuple(one.name for one in sorted(STATISTICS, key=lambda one: one.is_count) if one.of_samples)  # counts last
+UNIT = tuple(one.name for one in STATISTICS if one.of_units)
 
 UNIT_CAP = 4096  # at most so many units of one tensor are kept
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, NUMBERS, QUANTILES, SAMPLE, UNIT, WHOLE
-from endoscope.stats.plan import address_of, together
+from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE
+from endoscope.stats.kernels import address_of
+from endoscope.stats.plan import together
 from endoscope.stats.request import Measured
 
 if TYPE_CHECKING:
@@ -21,73 +22,69 @@ if TYPE_CHECKING:
 
     from endoscope.stats.plan import Plan
 
-_COLUMNS = (*NUMBERS, *QUANTILES, *COUNTS)
-
 
 class Answers:
     """The statistics of n requests, some of them with samples and units."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.sample_starts, self.unit_starts = plan.sample_starts, plan.unit_starts
-        memory = np.empty(plan.answers.size, np.uint8)  # one piece: asking for memory and its address takes its time
+        memory = np.empty(plan.answer_bytes, np.uint8)  # one piece: asking for memory and its address takes its time
         self._start = address_of(memory)
-        views = [np.ndarray(shape, dtype, memory, place) for dtype, shape, place in plan.answers.parts]
-        self.numbers, self.counts, self.histogram_ends, self.histograms, self.samples, self.units = views
-        self.histograms.fill(0)
-        if not plan.is_full:
-            self.numbers.fill(np.nan)
-            self.counts.fill(0)
-            self.histogram_ends.fill(0)
-            self.samples.fill(np.nan)
-            self.units.fill(np.nan)
+        views = [np.ndarray(shape, dtype, memory, place) for dtype, shape, place in plan.answer_tables]
+        self.whole, self.histogram_ends, self.histograms, self.samples, self.units = views
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
+        if plan.unwritten:
+            self._clear(plan.unwritten)
+
+    def _clear(self, numbers: list[int]) -> None:
+        """Of these nothing is known yet."""
+        for name, column in _whole_columns(self.whole).items():
+            column[numbers] = 0 if name in COUNTS else np.nan
+        self.histogram_ends[numbers] = self.histograms[numbers] = 0
+        for number in numbers:
+            for table, starts in self._lists():
+                table[:, starts[number] : starts[number + 1]] = np.nan
+
+    def _lists(self) -> list[tuple[NDArray[np.float32], list[int]]]:
+        """The tables with several rows for each request, and where those begin."""
+        return [(self.samples, self.plan.sample_starts), (self.units, self.plan.unit_starts)]
 
     def addresses(self) -> list[int]:
-        """The fields of a job that say where the answers go, in the order of `layout`."""
-        start = self._start
-        numbers, counts, ends, histograms, samples, units = [start + place for _, _, place in self.plan.answers.parts]
-        return [numbers, counts, histograms, ends, samples, self.samples.shape[1], units, self.units.shape[1]]
+        """The fields of a `Job` that say where the answers go."""
+        whole, ends, histograms, samples, units = [self._start + place for _, _, place in self.plan.answer_tables]
+        return [whole, histograms, ends, samples, self.samples.shape[1], units, self.units.shape[1]]
 
-    def first(self, count: int) -> Answers:
-        """Of the first requests only, in the same memory."""
-        plan, part = self.plan.first(count), object.__new__(Answers)
-        part.plan, part._start = plan, self._start
-        part.sample_starts, part.unit_starts = plan.sample_starts, plan.unit_starts
-        part.numbers, part.counts = self.numbers[:, :count], self.counts[:, :count]
-        part.histogram_ends, part.histograms = self.histogram_ends[:count], self.histograms[:count]
-        part.samples, part.units = self.samples[:, : plan.sample_starts[-1]], self.units[:, : plan.unit_starts[-1]]
-        part.gaps, part.notes = [], []
-        return part
+    def set_count(self, number: int, count: int) -> None:
+        """How many numbers a request has that the kernels do not measure."""
+        _whole_columns(self.whole)["count"][number] = count
 
-    def trim(self, request: int) -> None:
-        """Note which bins of a histogram are in use; the kernels do that themselves."""
-        used = self.histograms[request].nonzero()[0]
-        if len(used):
-            self.histogram_ends[request] = used[0], used[-1] + 1
+    def write(self, numbers: list[int], whole: dict[str, NDArray[Any]], histograms: NDArray[np.int64]) -> None:
+        """What torch found about some requests of the same shape."""
+        columns = _whole_columns(self.whole)
+        for name, column in whole.items():
+            columns[name][numbers] = column
+        for number, histogram in zip(numbers, histograms, strict=True):
+            used = histogram.nonzero()[0]
+            self.histograms[number] = histogram
+            self.histogram_ends[number] = (used[0], used[-1] + 1) if len(used) else 0
 
     def settle(self) -> None:
         """Everything is measured."""
-        for number, other in self.plan.copied:
-            self._copy(number, other)
+        for number, other in self.plan.copied:  # it has as many samples and units
+            self.whole[:, number] = self.whole[:, other]
+            for rows in (self.histograms, self.histogram_ends):
+                rows[number] = rows[other]
+            for table, starts in self._lists():
+                table[:, starts[number] : starts[number + 1]] = table[:, starts[other] : starts[other + 1]]
         for number in self.plan.reordered:
             self._put_units_in_order(number)
-
-    def _copy(self, number: int, other: int) -> None:
-        """Give the answer of another request, which has as many samples and units."""
-        for columns in (self.numbers, self.counts):
-            columns[:, number] = columns[:, other]
-        for rows in (self.histograms, self.histogram_ends):
-            rows[number] = rows[other]
-        for lists, starts in ((self.samples, self.sample_starts), (self.units, self.unit_starts)):
-            lists[:, starts[number] : starts[number + 1]] = lists[:, starts[other] : starts[other + 1]]
 
     def _put_units_in_order(self, number: int) -> None:
         """Units were measured in the order of memory; bring them into the order of the tensor."""
         reading = self.plan.readings[number]
         assert reading is not None
-        how, start = reading.how, self.unit_starts[number]
+        how, start = reading.how, self.plan.unit_starts[number]
         read = [how.unit_shape[axis] for axis in how.unit_order]
         back = [0, *(1 + axis for axis in np.argsort(how.unit_order))]
         part = self.units[:, start : start + how.units]
@@ -98,10 +95,8 @@ def joined(parts: Sequence[Answers]) -> Measured:
     """The statistics of the requests of all parts, one part after the other, as columns."""
     plan = together([part.plan for part in parts])
     first, values, offsets = _trimmed(parts)
-    rows = (*_beside([part.numbers for part in parts]), *_beside([part.counts for part in parts]))
-    columns: dict[str, Any] = dict(zip(_COLUMNS, rows, strict=True))
     return Measured(
-        whole={name: columns[name] for name in WHOLE},
+        whole=_whole_columns(_beside([part.whole for part in parts])),
         hist_first=first,
         hist_values=values,
         hist_offsets=offsets,
@@ -114,6 +109,13 @@ def joined(parts: Sequence[Answers]) -> Measured:
         gaps=_numbered(parts, [part.gaps for part in parts]),
         notes=_numbered(parts, [part.notes for part in parts]),
     )
+
+
+def _whole_columns(table: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    """By name; counts are kept as whole numbers in the same memory."""
+    return {
+        name: column.view(np.int64) if name in COUNTS else column for name, column in zip(WHOLE, table, strict=True)
+    }
 
 
 def _beside(blocks: list[NDArray[Any]]) -> NDArray[Any]:

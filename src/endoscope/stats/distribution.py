@@ -18,7 +18,7 @@ from torch import Tensor
 
 from endoscope.schema.stats import BINS_PER_SIGN, HISTOGRAM_BINS, LOWEST_EXPONENT, QUANTILES, ZERO_BIN
 from endoscope.stats import reductions
-from endoscope.stats.layout import EXACT_UP_TO
+from endoscope.stats.kernels import EXACT_UP_TO
 
 _FINE_BITS = 8  # of mantissa, in the name of a fine bin
 _LEVELS = np.array(list(QUANTILES.values()))

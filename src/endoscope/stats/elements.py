@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from endoscope.stats import layout as at
+from endoscope.stats import kernels as at
 
 MOST_ELEMENTS = 2**32 - 1  # counts of a histogram are 32-bit
 MOST_DENSE = 2**28  # elements; a sparse tensor beyond that is not written out

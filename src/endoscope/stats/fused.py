@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from endoscope.schema.stats import COUNTS, NUMBERS, SAMPLE, UNIT
+from endoscope.schema.stats import COUNTS, NUMBERS, QUANTILES, SAMPLE, UNIT
 from endoscope.stats import distribution, reductions
 from endoscope.stats.formulas import Rows, statistic
 from endoscope.stats.geometry import unit_axes
@@ -58,13 +58,14 @@ class Fused:
 
     def add(self, number: int, tensor: Tensor, batch: int | None, samples: int, units: int) -> None:
         """Ask for a tensor to be measured."""
-        self._answers.counts[0, number] = tensor.numel()
+        self._answers.set_count(number, tensor.numel())
         if tensor.numel():
             kind = _Kind(tensor.device, tensor.dtype, tensor.shape, batch, samples, units)
             self._groups.setdefault(kind, []).append((number, tensor.detach()))
         elif samples:
-            start = self._answers.sample_starts[number]
-            self._answers.samples[SAMPLE.index("zeros") :, start : start + samples] = 0
+            start = self._answers.plan.sample_starts[number]
+            counts = [place for place, name in enumerate(SAMPLE) if name in COUNTS]
+            self._answers.samples[counts, start : start + samples] = 0
 
     def start(self) -> None:
         """Put all work into the queues of the devices; they may still be busy when this returns."""
@@ -85,7 +86,7 @@ class Fused:
     def collect(self) -> list[tuple[int, str]]:
         """Wait for all devices and write the answers; returns the gaps."""
         for groups in self._pending.values():
-            with torch.no_grad(), np.errstate(invalid="ignore", over="ignore"):
+            with torch.no_grad(), np.errstate(invalid="ignore", over="ignore", divide="ignore"):
                 self._finish(groups)
         return self._gaps
 
@@ -155,30 +156,23 @@ class _Host:
     def __init__(self, answers: Answers, group: _Pending, arrays: list[NDArray[Any]]) -> None:
         self.answers = answers
         self.group = group
-        self.scale, self.coarse, self.ranks = arrays[:3]
-        self.rows = [reductions.rows_of(facts, *sizes) for facts, sizes in zip(arrays[3:], group.sizes, strict=True)]
+        scale, self.coarse, self.ranks = arrays[:3]
+        facts = zip(arrays[3:], group.sizes, strict=True)
+        self.rows = [reductions.rows_of(fact, *sizes, scale) for fact, sizes in facts]
 
     def write(self) -> None:
-        answers, kind = self.answers, self.group.kind
-        whole = self.rows[0].merged(1)
-        columns = self.group.numbers
-        for place, name in enumerate(NUMBERS):
-            answers.numbers[place, columns] = statistic(name, whole, self.scale)
-        answers.numbers[len(NUMBERS) :, columns] = self._quantiles(whole).T
-        for place, name in enumerate(COUNTS[1:], 1):
-            answers.counts[place, columns] = statistic(name, whole, self.scale)
-        answers.histograms[columns] = distribution.histogram(self.coarse)
-        for number in columns:
-            answers.trim(number)
+        answers, kind, whole = self.answers, self.group.kind, self.rows[0].merged(1)
+        columns = {name: statistic(name, whole) for name in (*COUNTS, *NUMBERS)}
+        columns |= dict(zip(QUANTILES, self._quantiles(whole).T, strict=True))
+        answers.write(self.group.numbers, columns, distribution.histogram(self.coarse))
         if kind.samples:
-            self._fill(answers.samples, answers.sample_starts, SAMPLE, self.rows[0])
+            self._fill(answers.samples, answers.plan.sample_starts, SAMPLE, self.rows[0])
         if kind.units:
-            self._fill(answers.units, answers.unit_starts, UNIT, self.rows[1])
+            self._fill(answers.units, answers.plan.unit_starts, UNIT, self.rows[1])
 
     def _fill(self, table: NDArray[np.float32], starts: list[int], names: tuple[str, ...], rows: Rows) -> None:
         for place, name in enumerate(names):
-            column = statistic(name, rows, self.scale[:, None])
-            for number, part in zip(self.group.numbers, column, strict=True):
+            for number, part in zip(self.group.numbers, statistic(name, rows), strict=True):
                 table[place, starts[number] : starts[number] + len(part)] = part
 
     def _quantiles(self, whole: Rows) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from endoscope.schema.stats import UNIT_CAP
-from endoscope.stats.layout import COLUMNS, NO_UNITS, RUNS
+from endoscope.stats.kernels import COLUMNS, NO_UNITS, RUNS
 
 Dim = tuple[int, int]  # size, stride
 
@@ -50,22 +50,10 @@ def unit_axes(shape: Sequence[int], batch: int | None) -> tuple[int, ...]:
     return (feature,) if shape[feature] <= UNIT_CAP else ()
 
 
-def contiguous(shape: Sequence[int], batch: int | None, want_units: bool) -> Arrangement:
-    """The arrangement of a contiguous tensor whose batch dimension, if any, is the first."""
-    samples = 1 if batch is None else shape[0]
-    size = math.prod(shape if batch is None else shape[1:])
-    axes = unit_axes(shape, batch) if want_units else ()
-    if not axes:
-        return Arrangement(samples, size, size, (), NO_UNITS, 0, (), ())
-    unit_shape = tuple([shape[axis] for axis in axes])
-    units = math.prod(unit_shape)
-    if len(axes) == len(shape) - 1 or axes[0] == len(shape) - 1:
-        return Arrangement(samples, size, size, (), COLUMNS, units, unit_shape, ())
-    return Arrangement(samples, size, size, (), RUNS, units, unit_shape, ())
-
-
-def strided(shape: Sequence[int], strides: Sequence[int], batch: int | None, want_units: bool) -> Arrangement:
-    """The arrangement of any tensor."""
+def arranged(shape: Sequence[int], strides: Sequence[int] | None, batch: int | None, want_units: bool) -> Arrangement:
+    """The arrangement of a tensor; without strides it is contiguous."""
+    if strides is None:
+        strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     samples, sample_stride = (1, 0) if batch is None else (shape[batch], strides[batch])
     others = [axis for axis in range(len(shape)) if axis != batch]
     size = math.prod(shape[axis] for axis in others)

@@ -17,12 +17,11 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from endoscope.stats import compiled, geometry
+from endoscope.stats import geometry, kernels
 from endoscope.stats.answers import Answers, joined
 from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
 from endoscope.stats.plan import Plan, Reading, plan_of, reading_of
-from endoscope.stats.progress import Progress
 from endoscope.stats.request import Measured, Request
 
 SAMPLE_CAP = 65_536  # samples of one tensor that are measured one by one
@@ -39,32 +38,17 @@ def measure(requests: Sequence[Request], *, threads: int | None = None) -> Measu
     return joined([measure_part(requests, threads=threads)])
 
 
-def measure_part(requests: Sequence[Request], *, like: Plan | None = None, threads: int | None = None) -> Answers:
-    """The same, to be `joined` with others before it is looked at.
-
-    `like` is the plan of earlier requests for tensors of the very same shapes and types: then there is less to ask.
-    """
+def measure_part(requests: Sequence[Request], *, threads: int | None = None) -> Answers:
+    """The same, to be `joined` with others before it is looked at."""
     # Modes of torch, a tracer for example, must not see what is asked here.
     with torch._C.DisableTorchFunction():
-        if like is not None and (progress := begin(like, threads)) and progress.take(0, requests):
-            progress.run(len(requests), requests)
-            return progress.finish()
         return _Measurement(requests).run(_threads() if threads is None else threads)
 
 
-def begin(plan: Plan, threads: int | None = None) -> Progress | None:
-    """Measure what an earlier plan says, a few requests at a time; None if that takes more than the kernels."""
-    kernels = compiled.load()
-    return Progress(plan, kernels, _threads() if threads is None else threads) if plan.is_direct and kernels else None
-
-
 def warm() -> str:
-    """Load the compiled kernels, or compile them if this machine has not done so before.
-
-    Says where they are from: "cache", "compiled", "compiled, not kept" or "plain torch".
-    """
-    kernels = compiled.load()
-    return kernels.origin if kernels else "plain torch"
+    """Load the compiled kernels, and say which: "avx512", "avx2", "portable", or "plain torch" if there are none."""
+    loaded = kernels.load()
+    return loaded.variant if loaded else "plain torch"
 
 
 class _Measurement:
@@ -72,7 +56,7 @@ class _Measurement:
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
-        self.kernels = compiled.load()
+        self.kernels = kernels.load()
         self.readings: list[Reading | None] = []
         self.copied: list[tuple[int, int]] = []  # request, and the one whose answer it gets, too
         self.addresses: list[int] = []
@@ -83,28 +67,21 @@ class _Measurement:
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
 
     def run(self, threads: int) -> Answers:
-        plan = self._find()
-        progress = Progress(plan, self.kernels, threads) if self.kernels else None
-        answers = progress.answers if progress else Answers(plan)
+        self.readings.extend(map(self._add, range(len(self.requests)), self.requests))
+        plan = plan_of(self.readings, tuple(self.elsewhere), tuple(self.copied))
+        answers = Answers(plan)
         fused = self._start_elsewhere(plan, answers) if self.elsewhere else None
-        if progress:
-            progress.place(0, self.addresses, self.minus)
-            progress.run(len(self.requests), (self.requests, self.kept))
+        if self.kernels:
+            self.kernels.run(plan, answers, (self.addresses, self.minus), threads, (self.requests, self.kept))
         if fused:
             self.gaps += fused.collect()
             failed = dict(self.gaps)
             self.gaps += [(number, failed[other]) for number, other in self.copied if other in failed]
-        for number, _ in self.gaps:
-            answers.counts[0, number] = _count(self.requests[number].tensor)
-        answers.gaps, answers.notes = sorted(self.gaps), self.notes
         answers.settle()
+        for number, _ in self.gaps:
+            answers.set_count(number, _count(self.requests[number].tensor))
+        answers.gaps, answers.notes = sorted(self.gaps), self.notes
         return answers
-
-    def _find(self) -> Plan:
-        for number, request in enumerate(self.requests):
-            self.readings.append(self._add(number, request))
-        subtracted = tuple([number for number, address in enumerate(self.minus) if address])
-        return plan_of(self.readings, tuple(self.elsewhere), tuple(self.copied), subtracted)
 
     def _add(self, number: int, request: Request) -> Reading | None:
         """Find out how to measure one tensor, and where the kernels find it if they can do that."""
@@ -121,7 +98,7 @@ class _Measurement:
             if place is None:
                 tensor = self._plain(tensor)
                 place = locate(tensor)
-            strides = None if not batch_dim and tensor.is_contiguous() else tensor.stride()
+            strides = None if tensor.is_contiguous() else tensor.stride()
             by_kernels = place is not None and self.kernels is not None
             reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units, by_kernels)
             if by_kernels:
@@ -186,7 +163,7 @@ class _Measurement:
 @lru_cache(8192)  # the same shapes come back in every step
 def _reading(
     shape: torch.Size,
-    strides: tuple[int, ...] | None,  # None: contiguous, and the batch dimension is the first if there is one
+    strides: tuple[int, ...] | None,  # None: contiguous
     dtype: torch.dtype,
     batch_dim: int | None,
     want_samples: bool,
@@ -194,10 +171,7 @@ def _reading(
     by_kernels: bool,
 ) -> Reading:
     batch = geometry.batch_axis(shape, batch_dim)
-    if strides is None:
-        how = geometry.contiguous(shape, batch, want_units)
-    else:
-        how = geometry.strided(shape, strides, batch, want_units)
+    how = geometry.arranged(shape, strides, batch, want_units)
     if not by_kernels:
         how = how._replace(unit_order=())  # torch keeps their order
     samples, note = how.samples if want_samples and batch is not None else 0, ""
@@ -206,7 +180,7 @@ def _reading(
         samples = 0
     element = element_of(dtype)
     assert element is not None
-    return reading_of(element, how, strides, samples, note)
+    return reading_of(element, how, samples, note)
 
 
 def _reason(problem: Exception) -> str:

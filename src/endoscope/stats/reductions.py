@@ -108,7 +108,7 @@ def _prepared(numbers: Tensor, scale: Tensor, dim: int) -> tuple[Tensor, Tensor,
     return is_finite, scaled, low, high
 
 
-def rows_of(facts: NDArray[np.float64], part_size: int, size: int) -> Rows:
+def rows_of(facts: NDArray[np.float64], part_size: int, size: int, scale: NDArray[np.float64]) -> Rows:
     """What the fields of a `Facts` say, once they are on the host."""
     finite, zeros, nans, neg_infs, mean, variance, absolute, low, high = facts.swapaxes(0, 1)
     sizes = np.array([min(part_size, size - start) for start in range(0, size, part_size)], np.float64)
@@ -116,6 +116,6 @@ def rows_of(facts: NDArray[np.float64], part_size: int, size: int) -> Rows:
     # Zeros stood in for what is not finite: take them out again.
     true_mean = mean * sizes / np.maximum(finite, 1)
     around = sizes * (variance + mean**2) - finite * true_mean**2
-    around = np.where(finite == sizes, sizes * variance, np.maximum(around, 0))
-    infs = sizes - finite - nans
-    return Rows(finite, zeros, nans, infs, neg_infs, true_mean, around, absolute, low, high).merged(0)
+    around = np.where(finite == sizes, sizes * variance, around)
+    infs, scales = sizes - finite - nans, np.broadcast_to(scale[:, None], finite.shape)
+    return Rows(finite, zeros, nans, infs, neg_infs, true_mean, around, absolute, low, high, scales).merged(0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,39 +41,3 @@ class Measured:
     units: dict[str, NDArray[np.float32]]  # schema.stats.UNIT -> numbers
     gaps: list[tuple[int, str]]  # request, and why it could not be measured
     notes: list[tuple[int, str]] = field(default_factory=list)  # request, and what was left out of it
-
-
-def chosen(measured: Measured, requests: Sequence[int]) -> Measured:
-    """The statistics of some requests, in the order given; a request may be given several times."""
-    import numpy as np
-
-    rows = np.array(requests, np.int64)
-    counts = np.bincount(measured.sample_request, minlength=len(measured.unit_shape))
-    sample_offsets = np.concatenate(([0], np.cumsum(counts)))
-
-    def entries(offsets: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Where the entries of the chosen requests are in a list of lists, and where each begins afterwards."""
-        starts, lengths = offsets[rows].astype(np.int64), np.diff(offsets)[rows].astype(np.int64)
-        after = np.concatenate(([0], np.cumsum(lengths)))
-        return np.repeat(starts - after[:-1], lengths) + np.arange(after[-1]), after.astype(np.int32)
-
-    def numbered(texts: list[tuple[int, str]]) -> list[tuple[int, str]]:
-        return [(place, text) for place, row in enumerate(requests) for request, text in texts if request == row]
-
-    bins, hist_offsets = entries(measured.hist_offsets)
-    samples, sample_starts = entries(sample_offsets)
-    units, unit_offsets = entries(measured.unit_offsets)
-    return Measured(
-        whole={name: column[rows] for name, column in measured.whole.items()},
-        hist_first=measured.hist_first[rows],
-        hist_values=measured.hist_values[bins],
-        hist_offsets=hist_offsets,
-        sample_request=np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(sample_starts)),
-        sample_index=measured.sample_index[samples],
-        samples={name: column[samples] for name, column in measured.samples.items()},
-        unit_shape=[measured.unit_shape[row] for row in requests],
-        unit_offsets=unit_offsets,
-        units={name: column[units] for name, column in measured.units.items()},
-        gaps=numbered(measured.gaps),
-        notes=numbered(measured.notes),
-    )
