@@ -18,8 +18,10 @@ from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.recording.gradients import Gradients
+from endoscope.recording.meter import size_of
 from endoscope.recording.parameters import Parameters
 from endoscope.recording.quiet import quiet
+from endoscope.recording.stream import MOST_BYTES, MOST_PASSES, TOO_MUCH, Stream
 from endoscope.schema.recording import GapRecord
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ class Captured:
         self.structure: Structure | None = None  # once it was looked up
         self.random_state = torch.get_rng_state() if tracer is None else tracer.recorder.random_state
         self.slots: set[int] = set()  # of all entries of a traced step
+        self.stream: Stream | None = None  # measures what is too much to be held
+        self._bytes = self._counted = 0  # of what is held; entries that are counted
         self._by_id: dict[int, Entry] = {}  # newest entry of a tensor
         self._counts: dict[tuple[str, str], int] = {}
         self._suspects: list[Entry] = []  # results that may lie in the memory of a parameter
@@ -127,6 +131,8 @@ class Captured:
         if known is not None and known.who is tensor and self._is_unwritten(known, entry):
             entry.same = known.same or known
             entry.version, entry.seen, entry.tensor = known.version, known.seen, known.tensor
+        elif entry.pass_ > MOST_PASSES or self._bytes > MOST_BYTES:
+            self._measure_now(entry, tensor)
         else:
             self._by_id[id(tensor)] = entry
             if place in self.learned.overwritten and self.tracer is None:
@@ -137,6 +143,21 @@ class Captured:
                 self._suspects.append(entry)
         self.entries.append(entry)
         return entry
+
+    def _measure_now(self, entry: Entry, tensor: Tensor) -> None:
+        if self.stream is None:
+            self.stream = self.gradients.stream = Stream(self.names.batch_dim)
+            self.refused.append(TOO_MUCH)
+        entry.row = 0
+        if tensor.requires_grad and _grad_on():
+            self.gradients.watch(entry, tensor)
+        self.stream.value(entry, tensor)
+        entry.tensor = entry.who = None  # type: ignore[assignment]
+
+    def count_bytes(self) -> None:
+        """Of what is held; asked for when an outermost call ends."""
+        new, self._counted = self.entries[self._counted :], len(self.entries)
+        self._bytes += sum([e.tensor.nbytes for e in new if e.tensor is not None and e.tensor.layout is torch.strided])
 
     def _is_unwritten(self, known: Entry, entry: Entry) -> bool:
         """Whether nobody has written into the tensor since it was captured under another name."""
@@ -289,8 +310,3 @@ def _strangeness(tensor: Tensor) -> Tensor | None:
         return (value - value).abs().sum().float().cpu()
     except Exception:  # what an exotic tensor cannot do must not silence the trigger
         return None
-
-
-def size_of(tensor: Tensor) -> tuple[int, ...]:
-    """The shape; sizes that differ between the samples of a nested tensor are -1."""
-    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape

@@ -13,7 +13,8 @@ from endoscope.errors import BadArgument
 from endoscope.recording.arena import Arena, Arenas
 from endoscope.recording.captured import Captured
 from endoscope.recording.incidents import Incidents
-from endoscope.recording.measuring import Meter, Package, batch_size, measure_step
+from endoscope.recording.measuring import Package, batch_size, measure_step
+from endoscope.recording.meter import Meter
 from endoscope.recording.metrics import means
 from endoscope.recording.raw import Keep, RawCollector
 from endoscope.recording.sampling import choose
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from endoscope.analysis.rules import Where
 
 
+FUSED = "scaled_dot_product_attention"
+FUSED_ATTENTION = (
+    "this model computes attention in a fused kernel, which has no attention weights, so none are recorded; with "
+    "attn_implementation='eager' (Hugging Face) or a softmax of its own it has"
+)
 NO_GRAPH = "the graph is not known: this step called other modules than those before; the next one is traced"
 
 
@@ -60,6 +66,7 @@ class Finisher:
         self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is
         self.seconds = 0.0
         self.gaps = 0  # of recorded steps
+        self._said_fused = False
 
     def look(self, step: Step, captured: Captured, selection: Selection, where: Where, samples: bool) -> list[Look]:
         """Statistics of what is held, for triggers; before it is decided whether the step is recorded."""
@@ -75,7 +82,9 @@ class Finisher:
         samples = [] if detail else self._samples(step, captured, decision)
         structure = self.structure(step, captured, selection)
         raw = self.raw_collector(samples, detail)
-        package = measure_step(captured, structure, Meter(raw, with_parts=detail < 2), step.skipped)
+        meter = Meter(raw, with_parts=detail < 2) if captured.stream is None else captured.stream.meter
+        meter.raw = raw
+        package = measure_step(captured, structure, meter, step.skipped)
         if structure.graph is None:
             package.gaps.append(GapRecord("", "", NO_GRAPH))
         with self._shield("the search for what made NaN or infinity"):
@@ -94,6 +103,10 @@ class Finisher:
             gaps=gaps, extra=package.extra, measured=package.measured,
         )  # fmt: skip
         self._ready = (lambda: self._write_and_free(record, package, raw.arena)), package.bytes
+
+    def note(self, number: int, text: str) -> None:
+        now = time.time()
+        self._worker.put(lambda: self._writer.write_note(number, now, text), len(text))
 
     def hand_over(self) -> None:
         """Wake the writer for a step that was recorded, if one was.
@@ -114,6 +127,9 @@ class Finisher:
                 error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
                 self._shield.report(f"what={text!r}", error)
             captured.unmatched = []
+            if captured.tracer is not None and not self._said_fused and captured.tracer.has_called(FUSED):
+                self._said_fused = True
+                self.note(step.number, FUSED_ATTENTION)
             if captured.tracer is None:
                 said = captured.learned.count(step.type or "", structure.graph is not None)
                 if said:

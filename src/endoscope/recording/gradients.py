@@ -33,6 +33,7 @@ from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Entry
+    from endoscope.recording.stream import Stream
     from endoscope.recording.structures import Learned
 
 DEFAULT = "loss"
@@ -88,6 +89,7 @@ class Gradients:
         self._checked = 0  # updates that have ended
         self._fresh: list[int] = []  # positions whose gradient an optimizer has used since the last pass began
         self._handles: list[Any] = []
+        self.stream: Stream | None = None  # measures the gradients of what is not held
 
     # ---- captured tensors ------------------------------------------------------------------------
 
@@ -99,7 +101,9 @@ class Gradients:
             if name is None:  # `torch.autograd.grad`: a result for the user, and the gradient of no loss
                 return
             known = entry.gradients
-            if known is None:
+            if entry.row >= 0 and self.stream is not None:
+                self.stream.gradient(entry, name, gradient)
+            elif known is None:
                 entry.gradients = {name: (gradient, version_of(gradient))}
             else:
                 self._add(known, name, gradient)

@@ -22,11 +22,14 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from endoscope.capture.boundary import bound_names
 from endoscope.capture.leaves import named_leaves
-from endoscope.recording.captured import Captured, size_of
+from endoscope.recording.captured import Captured
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
+from endoscope.recording.inside import InsideMode
 from endoscope.recording.losses import Losses
+from endoscope.recording.meter import size_of
 from endoscope.recording.patches import listen, stop_listening
 from endoscope.recording.quiet import quiet
+from endoscope.recording.selection import may_be_attention
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook
 
@@ -43,6 +46,9 @@ class Hooks:
         self.skips_evaluation = False
         self.resting = False  # a forward pass in evaluation mode runs, which is none of the step
         self._failed = failed
+        self.inside = None
+        if captured.tracer is None and captured.learned.inside:
+            self.inside = InsideMode(captured.learned.inside, self._hold_operation)
         self._modules = captured.names.modules
         self._roots = captured.names.roots
         self._late: set[int] = set()  # modules whose result is final only behind hooks of others
@@ -63,6 +69,8 @@ class Hooks:
     def take_off(self) -> None:
         stop_listening(self.losses)
         self.losses.end()
+        if self.inside is not None:
+            self.inside.close()
         for handle in self._handles:
             handle.remove()
         if self._handles:
@@ -97,6 +105,8 @@ class Hooks:
                 if not self.depth:
                     self.losses.stranger_begins(module, args)
             elif _task() == -1:
+                if self.inside is not None and not self.resting:
+                    self.inside.begin(self._modules[identity])
                 if self.depth:  # the usual case
                     self.depth += 1
                     return
@@ -145,6 +155,8 @@ class Hooks:
         if self.resting:
             self.resting = self.depth > 0
             return
+        if self.inside is not None:
+            self.inside.end()
         with quiet():
             if out.__class__ is Tensor and self.depth:  # the usual case
                 entry = self.captured.hold(address, "", "computed", out, address)
@@ -162,6 +174,14 @@ class Hooks:
         for path, leaf in named_leaves(out):
             if isinstance(leaf, Tensor):
                 self.captured.hold(node, role_of(path), kind, leaf, address)
+
+    def _hold_operation(self, type_: str, address: str, tensor: Tensor) -> None:
+        try:
+            with quiet():
+                if may_be_attention(tensor):
+                    self.captured.hold(f"{address}.{type_}", "", "computed", tensor, address)
+        except Exception as error:
+            self._failed("the result of an operation", error)
 
     def _hold_inputs(self, module: torch.nn.Module, args: Any, kwargs: Any) -> None:
         """Whatever is handed to an outermost call, also if it was computed in this step."""

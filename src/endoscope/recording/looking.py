@@ -10,7 +10,8 @@ import torch
 from endoscope.analysis.anomalies import Look
 from endoscope.analysis.rules import Where, named
 from endoscope.recording.captured import Captured
-from endoscope.recording.measuring import Row, all_rows
+from endoscope.recording.measuring import all_rows
+from endoscope.recording.meter import Row
 from endoscope.recording.quiet import quiet
 from endoscope.recording.structures import Structure
 from endoscope.schema.stats import SAMPLE, WHOLE

@@ -49,6 +49,7 @@ class Losses:
     def outermost_ended(self, address: str, out: Any) -> None:
         self.calls += 1
         self.address = address
+        self._captured.count_bytes()
         found: list[Tensor] = []
         argument_tensors(out, found) if isinstance(out, (Tensor, tuple, list, dict)) else None
         self._made += found
@@ -104,30 +105,26 @@ class Losses:
     def backward_begins(self, tensors: Any) -> None:
         captured = self._captured
         self.mode.stop()
+        losses = [t for t in ([tensors] if isinstance(tensors, Tensor) else tensors) if isinstance(t, Tensor)]
+        name = captured.gradients.block
+        if name is None:
+            name = next((captured.losses[id(t)] for t in losses if id(t) in captured.losses), DEFAULT)
         try:
-            losses = [t for t in ([tensors] if isinstance(tensors, Tensor) else tensors) if isinstance(t, Tensor)]
             with quiet():
                 self._hold_targets()
-                name = captured.gradients.block or next(
-                    (captured.losses[id(t)] for t in losses if id(t) in captured.losses), DEFAULT
-                )
                 self._hold_losses(losses, name)
+        finally:
             captured.gradients.begin_pass(name)
-        except Exception as error:
-            captured.failed("the beginning of a backward pass", error)
 
     def backward_ends(self) -> None:
-        try:
-            self._captured.gradients.end_pass()
-            self._look_if_known()
-        except Exception as error:
-            self._captured.failed("the end of a backward pass", error)
+        self._captured.gradients.end_pass()
+        self._look_if_known()
 
     def clipped(self, norm: Any, limit: Any) -> None:
-        try:
-            self._captured.gradients.clipping.append((norm, limit))
-        except Exception as error:
-            self._captured.failed("clipping", error)
+        self._captured.gradients.clipping.append((norm, limit))
+
+    def failed(self, where: str, error: BaseException) -> None:
+        self._captured.failed(where, error)
 
     def _hold_targets(self) -> None:
         ops, read = self._ops()
@@ -162,7 +159,7 @@ class Losses:
         if name != DEFAULT:
             return name
         names = self._captured.loss_names
-        place = (*position_outside(sys._getframe(4)), type(loss.grad_fn).__name__)
+        place = (*position_outside(sys._getframe(5)), type(loss.grad_fn).__name__)
         if place not in names:
             names[place] = f"{DEFAULT} {len(names) + 1}" if names else DEFAULT
         return names[place]

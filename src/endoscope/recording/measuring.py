@@ -12,46 +12,25 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.regions import version_of
-from endoscope.recording.captured import Captured, Entry, size_of
+from endoscope.recording.captured import Captured, Entry
 from endoscope.recording.gradients import Found
+from endoscope.recording.meter import Meter, Name, Row, dim_of
 from endoscope.recording.quiet import quiet
-from endoscope.recording.raw import RawCollector
 from endoscope.recording.spectra import spectra_of
-from endoscope.schema.recording import GRADIENT, NO_BATCH, GapRecord, Key
-from endoscope.stats import Answers, Measured, Request, joined, measure_part
+from endoscope.schema.recording import GRADIENT, GapRecord, Key
+from endoscope.stats import Measured
 
 if TYPE_CHECKING:
     from endoscope.recording.structures import Structure
 
 _UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
 _LARGE = 65_536  # elements: below, measuring a tensor twice is cheaper than finding out that it has two names
-
-
-class Name(NamedTuple):
-    """Whose tensor a row is about."""
-
-    node: str
-    role: str
-    pass_: int
-    kind: str
-    module: str
-
-
-class Row(NamedTuple):
-    """One tensor that is to be measured."""
-
-    name: Name
-    of: str
-    tensor: Tensor
-    batch_dim: int | None
-    minus: Tensor | None = None  # what is subtracted
-    same_as: int | None = None  # an earlier row of the same call on the same tensor
 
 
 @dataclass(slots=True)
@@ -69,32 +48,6 @@ class Package:
     @property
     def bytes(self) -> int:
         return self.raw_bytes + 512 * len(self.keys)
-
-
-class Meter:
-    """Measures rows, in one call or several."""
-
-    def __init__(self, raw: RawCollector, with_parts: bool = True) -> None:
-        self.raw = raw
-        self._with_parts = with_parts  # statistics of samples and units, too
-        self.keys: list[tuple[Name, str, tuple[int, ...], str, int]] = []
-        self._parts: list[Answers] = []
-
-    def measure(self, rows: list[Row]) -> None:
-        if not rows:
-            return
-        parts = self._with_parts
-        requests = [Request(r.tensor, r.batch_dim, parts, parts, r.minus, r.same_as) for r in rows]
-        self._parts.append(measure_part(requests))
-        first = len(self.keys)
-        for number, row in enumerate(rows, first):
-            dim = NO_BATCH if row.batch_dim is None else row.batch_dim
-            self.keys.append((row.name, row.of, tuple(size_of(row.tensor)), _dtype(row.tensor.dtype), dim))
-            if self.raw.wants:
-                self.raw.add(number, row.tensor, row.batch_dim, row.minus)
-
-    def finish(self) -> Measured:
-        return joined(self._parts or [measure_part([])])
 
 
 def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped: bool = False) -> Package:
@@ -194,22 +147,9 @@ class Rows:
                 self.found.append(Row(Name(node, "", 1, "buffer", node.rpartition(".")[0]), "value", buffer, None))
 
 
-def dim_of(entry: Entry, dim: int | None) -> int | None:
-    """The dimension along which the samples lie, if there is one."""
-    shape = entry.shape
-    if entry.batch_dim is not None:
-        return entry.batch_dim if 0 <= entry.batch_dim < len(shape) else None
-    return dim if dim is not None and entry.batch and len(shape) > dim and shape[dim] == entry.batch else None
-
-
 def batch_size(captured: Captured) -> int:
     """Of the first model call of the step, or else of the first tensor that was tagged; 0 if there was none."""
     return captured.first_batch or captured.tagged_batch
-
-
-@lru_cache(64)
-def _dtype(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 @lru_cache(8192)  # most are the same at every step

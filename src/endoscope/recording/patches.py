@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -28,6 +29,8 @@ class Listener(Protocol):
     def backward_ends(self) -> None: ...
 
     def clipped(self, norm: Any, limit: Any) -> None: ...
+
+    def failed(self, where: str, error: BaseException) -> None: ...
 
 
 _listeners: list[Listener] = []
@@ -52,16 +55,23 @@ def _told() -> list[Listener]:
     return [one for one in _listeners if one.thread == me] if _task() == -1 else []
 
 
+def _tell(listener: Listener, method: Callable[..., None], *args: Any) -> None:
+    try:
+        method(*args)
+    except Exception as error:
+        listener.failed("a backward pass", error)
+
+
 def _observed_pass(original: Any) -> Any:
     def _engine_run_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         told = _told() if kwargs.get("accumulate_grad") else []
         for one in told:
-            one.backward_begins(tensors)
+            _tell(one, one.backward_begins, tensors)
         try:
             return original(tensors, *args, **kwargs)
         finally:
             for one in told:
-                one.backward_ends()
+                _tell(one, one.backward_ends)
 
     return _engine_run_backward
 
@@ -69,7 +79,7 @@ def _observed_pass(original: Any) -> Any:
 def _observed_clipping(original: Any) -> Any:
     def _clip_grads_with_norm_(parameters: Any, max_norm: Any, total_norm: Any, *args: Any, **kwargs: Any) -> Any:
         for one in _told():
-            one.clipped(total_norm, max_norm)
+            _tell(one, one.clipped, total_norm, max_norm)
         return original(parameters, max_norm, total_norm, *args, **kwargs)
 
     return _clip_grads_with_norm_

@@ -154,9 +154,7 @@ class Run:
         """A line of text at the current step."""
         with self.shield("note"):
             self._require_open()
-            number = self._number()
-            now, line = time.time(), str(text)
-            self._worker.put(lambda: self._writer.write_note(number, now, line), len(line))
+            self._finisher.note(self._number(), str(text))
 
     def config(self, **settings: Any) -> None:
         """Add to the configuration of the trial."""

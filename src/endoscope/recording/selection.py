@@ -1,7 +1,7 @@
 """Which tensors of a step are recorded: by default everything a module returns and owns, or what patterns choose.
 
-Single operations are seen only in traced steps: as long as any is recorded, every step is traced. Without patterns
-these are the attention weights of a hand-written softmax.
+Without patterns, attention weights are recorded that a hand-written softmax computes inside of a module: a traced step
+finds the modules, `inside.py` watches them in the others. Where patterns mean single operations, every step is traced.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from endoscope.recording.structures import Learned
 
 ALWAYS = ("loss", "target")  # kinds that patterns do not take away
-_ATTENTION = "softmax"
+ATTENTION = "softmax"
 _MOST_WEIGHTS = 2**22  # elements of attention weights that are recorded without being asked for
+
+
+def may_be_attention(tensor: Tensor) -> bool:
+    return tensor.dim() > 2 and tensor.numel() <= _MOST_WEIGHTS
 
 
 class Selection:
@@ -46,7 +50,7 @@ class Selection:
                 return False
             call = recorder.calls.current
             path = recorder.calls.path(call)
-            if not self.patterns and (not path or tensor.dim() < 3 or tensor.numel() > _MOST_WEIGHTS):
+            if not self.patterns and not (path and may_be_attention(tensor)):
                 return False
             module = path[-1] if path else ""
             node_name = f"{module}.{type_}" if path else type_
@@ -59,7 +63,7 @@ class Selection:
 
     def _may_mean(self, type_: str) -> bool:
         if not self.patterns:
-            return type_ == _ATTENTION
+            return type_ == ATTENTION
         if type_ not in self._types:
             self._types[type_] = self._may_match(type_)
         return self._types[type_]
@@ -102,7 +106,9 @@ class Selection:
         entries = captured.entries
         first = len(items) - len(entries)
         if not self.patterns:
-            captured.learned.functions = any(entry.function >= 0 for entry in entries)
+            for entry in entries:
+                if entry.function >= 0:
+                    captured.learned.inside.setdefault(entry.module, set()).add(ATTENTION)
             return [True] * len(items)
         marks = [self._marks_of(entries[n - first] if n >= first else None, item) for n, item in enumerate(items)]
         chosen = [

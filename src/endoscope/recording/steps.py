@@ -66,6 +66,10 @@ NO_PASS = (
     "known. Call `loss.backward()`, or name the loss: `with run.step() as step:` and "
     "`step.tag('loss', loss, kind='loss')`."
 )
+BEGUN_UNKNOWN = (
+    "was left out: that it had begun was known only when the gradients before it had been cleared, unused. Call "
+    "`optimizer.zero_grad()` before the forward pass."
+)
 NO_FORWARD = (
     "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
     "`model.forward(x)`; or put `with run.step():` around each training step."
@@ -373,6 +377,7 @@ class Steps:
                 hooks.losses.restart()
             if captured is None and verdict.capture:
                 self._schedule.could_not_capture()
+                self._gap("", f"step {second.number} {BEGUN_UNKNOWN}")
 
     def _finish_divided(self, step: Step) -> None:
         captured, step.captured = step.captured, None
@@ -493,7 +498,8 @@ class Steps:
 
     def _look_for_parts(self) -> None:
         if self._sentinel is None and any(len(watch.module._modules) for watch in self.watches):
-            self._names.refresh()
+            with self.shield("the names of a model"):
+                self._names.refresh()
             hide_global_hooks()
             self._sentinel = register_module_forward_pre_hook(self._on_any_module)
 

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from endoscope.recording.captured import Captured, End, size_of
+from endoscope.recording.captured import Captured, End
 from endoscope.recording.graph import Item, build_graph, place_of
+from endoscope.recording.meter import size_of
 from endoscope.recording.names import Names
 from endoscope.recording.parameters import Room
 from endoscope.recording.quiet import quiet
@@ -56,7 +57,8 @@ class Learned:
         self._rooms: dict[tuple[int, ...], Room] = {}  # memory for copies of parameters, by their positions
         self.sources: dict[tuple[str, str, str], str] = {}  # node, role, kind -> file:line
         self.always = ""  # why every step is traced; "" if not
-        self.functions = False  # single operations are recorded, which only a traced step sees
+        self.functions = False  # patterns mean single operations, which only a traced step names
+        self.inside: dict[str, set[str]] = {}  # address of a module -> types of its operations that are recorded
         self._structures: dict[Signature, Structure] = {}
         self._version = 0  # of the names
         self._captured = 0
@@ -137,7 +139,7 @@ class Learned:
 
 def signature(captured: Captured) -> Signature:
     """Equal for steps that captured the same things in the same order."""
-    entries = [(e.node, e.role, e.kind, e.training, e.same is None) for e in captured.entries]
+    entries = [(e.node, e.role, e.kind, e.training) for e in captured.entries]
     return captured.names.version, tuple(entries), tuple([(a.label, b.label) for a, b in captured.links])
 
 

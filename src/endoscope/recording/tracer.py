@@ -225,6 +225,11 @@ class Tracer:
         kept = self.recorder.kept.get(slot)
         return kept if kept is not None else self.recorder.dereference(self.recorder.objects[slot])
 
+    def has_called(self, type_: str) -> bool:
+        """Whether a watched module has used a function."""
+        recorder = self.recorder
+        return any(node[0].type == type_ and node[12] >= 0 for node in recorder.nodes)
+
     # ---- outside of the watched modules ----------------------------------------------------------
 
     def outside_ops(self, start: int, derived: set[Any]) -> list[Op]:

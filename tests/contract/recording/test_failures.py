@@ -23,75 +23,50 @@ PLACES = """
     endoscope.capture.recorder:Recorder.end_module
     endoscope.capture.recorder:Recorder.learn
     endoscope.capture.recorder:Recorder.read
-    endoscope.recording.capture:Capture.__init__
-    endoscope.recording.capture:Capture.begin
-    endoscope.recording.capture:Capture.end
-    endoscope.recording.capture:Capture.enter_model
-    endoscope.recording.capture:Capture.items
-    endoscope.recording.capture:Capture.leave_model
-    endoscope.recording.capture:Capture.let_go
-    endoscope.recording.capture:Capture.structure
-    endoscope.recording.capture:Capture.tag
-    endoscope.recording.capture:Capture.was_dropped
-    endoscope.recording.capture:Parameters.before_write
-    endoscope.recording.capture:Parameters.copy_those
-    endoscope.recording.capture:Capture.before_update
+    endoscope.recording.captured:Captured.__init__
+    endoscope.recording.captured:Captured.hold
+    endoscope.recording.captured:Captured.tag
+    endoscope.recording.captured:Captured.before_update
+    endoscope.recording.captured:Captured.let_go
     endoscope.recording.finishing:Finisher.record
+    endoscope.recording.finishing:Finisher.structure
     endoscope.recording.finishing:Finisher.metrics
     endoscope.recording.finishing:measure_step
-    endoscope.recording.hearing:Holder.hold
-    endoscope.recording.hooks:Hooks._hold_result
-    endoscope.recording.listening:Listener.open
-    endoscope.recording.losses:LossGradients.begin_pass
-    endoscope.recording.hearing:StepRecorder.known_was_called
-    endoscope.recording.hearing:StepRecorder.module_began
-    endoscope.recording.postponed:Notes.position
-    endoscope.recording.chains:Chain.still_holds
-    endoscope.recording.bare_calls:BareCalls.now
-    endoscope.recording.shortcuts:Shortcuts.look
-    endoscope.recording.postponed:Notes.before_pass
-    endoscope.recording.postponed:Notes.held
-    endoscope.recording.postponed:Notes.read
-    endoscope.recording.postponed:Notes.end
-    endoscope.recording.capture:Capture.renew
-    endoscope.recording.capture:Capture.wipe
-    endoscope.recording.rooms:Rooms.copy
-    endoscope.recording.cells:Cells.gather
-    endoscope.recording.cells:Cells.give_slot
-    endoscope.recording.cells:Cells.empty
-    endoscope.recording.losses:LossGradients.tell_of_pass
-    endoscope.recording.losses:LossGradients._hook_parameters
-    endoscope.recording.losses:LossGradients._has_arrived
-    endoscope.recording.unhooked:Unhooked.learn_from
-    endoscope.recording.unhooked:Unhooked.arrived
-    endoscope.recording.unhooked:Unhooked.relies_on_all
-    endoscope.recording.sources:Sources.storages_now
-    endoscope.recording.hearing:StepRecorder._begin_plain
-    endoscope.recording.hearing:StepRecorder._learn
-    endoscope.recording.hearing:StepRecorder.hold_inputs
-    endoscope.recording.known_calls:all_hold
-    endoscope.recording.known_calls:Known.node
-    endoscope.recording.hearing:StepRecorder.loss_name
-    endoscope.recording.losses:LossGradients._store
-    endoscope.recording.losses:LossGradients._arrives
-    endoscope.recording.losses:LossGradients._arrived
-    endoscope.recording.losses:LossGradients.before_write
-    endoscope.recording.losses:LossGradients.check
-    endoscope.recording.losses:LossGradients.watch
-    endoscope.recording.losses:LossGradients.watch_parameter
+    endoscope.recording.gradients:Gradients.watch
+    endoscope.recording.gradients:Gradients.begin_pass
+    endoscope.recording.gradients:Gradients.end_pass
+    endoscope.recording.gradients:Gradients.before_update
+    endoscope.recording.gradients:Gradients.after_update
+    endoscope.recording.gradients:Gradients.of_parameters
+    endoscope.recording.hooks:Hooks.put_on
+    endoscope.recording.hooks:Hooks.take_off
+    endoscope.recording.hooks:Hooks._hold_inputs
+    endoscope.recording.hooks:Hooks._hold_results
+    endoscope.recording.hooks:Hooks._returned
+    endoscope.recording.losses:Losses.outermost_ended
+    endoscope.recording.losses:Losses.clipped
+    endoscope.recording.losses:Losses._hold_targets
+    endoscope.recording.losses:Losses._hold_losses
+    endoscope.recording.raw:RawCollector.add
+    endoscope.recording.measuring:Rows.add_entry
+    endoscope.recording.measuring:Rows.add_parameters
+    endoscope.recording.meter:Meter.measure
     endoscope.recording.meter:measure_part
-    endoscope.recording.meter:Meter._as_before
-    endoscope.recording.meter:Meter._worked_out
-    endoscope.recording.meter:Meter.flush
-    endoscope.recording.meter:Meter.gradient
-    endoscope.recording.meter:Meter.value
-    endoscope.recording.measuring:RawCollector.add
-    endoscope.recording.measuring:_Found.found_again
-    endoscope.recording.measuring:_Found.looked_for
-    endoscope.recording.measuring:joined
-    endoscope.recording.sources:Sources.put_into
+    endoscope.recording.names:Names.refresh
+    endoscope.recording.optimizers:Optimizers.begins
+    endoscope.recording.optimizers:Optimizers.ends
+    endoscope.recording.outside:OutsideMode.take
+    endoscope.recording.parameters:Parameters.copy
+    endoscope.recording.boundaries:Passes.begin_step
+    endoscope.recording.boundaries:Passes.are_cleared
+    endoscope.recording.boundaries:Passes._was_renewed
     endoscope.recording.schedule:Schedule.begin
     endoscope.recording.schedule:Schedule.finish
+    endoscope.recording.structures:Learned.next_is_traced
+    endoscope.recording.structures:Learned.learn
+    endoscope.recording.structures:signature
+    endoscope.recording.tracer:Tracer.begin
+    endoscope.recording.tracer:Tracer.slot_of
     endoscope.recording.watch:Watch.moved_by
     endoscope.recording.worker:Worker.has_room
     endoscope.store.writer:TrialWriter.key_id
