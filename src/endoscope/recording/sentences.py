@@ -1,0 +1,30 @@
+"""What a recording says about what it could not see, and what to type instead. Each is said once in a run."""
+
+from __future__ import annotations
+
+IN_EVALUATION_MODE = (
+    "the model is trained in evaluation mode, and forward passes in evaluation mode begin no step. "
+    "Put `with run.step():` around each training step."
+)
+HOOKS = (
+    "the steps are so short that counting them takes more than the budget, although nothing is recorded in most of "
+    "them; use a larger budget"
+)
+UNSEEN_PASS = (
+    "gradients arrived, and no backward pass was seen beginning, so those of activations are missing. Call "
+    "`loss.backward()`, or `torch.autograd.backward(...)`."
+)
+NO_PASS = (
+    "the parameters were moved by hand, and no backward pass was seen: there are no gradients, and the loss is not "
+    "known. Call `loss.backward()`, or name the loss: `with run.step() as step:` and "
+    "`step.tag('loss', loss, kind='loss')`."
+)
+BEGUN_UNKNOWN = (
+    "was left out: that it had begun was known only when the gradients before it had been cleared, unused. Call "
+    "`optimizer.zero_grad()` before the forward pass."
+)
+NO_FORWARD = (
+    "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
+    "`model.forward(x)`; or put `with run.step():` around each training step."
+)
+LATE_UPDATE = "the update of another optimizer came when the step had ended; later steps wait for it"
