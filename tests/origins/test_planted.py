@@ -11,6 +11,8 @@ from tests.origins.outliers import OUTLIERS, Outlier
 from tests.origins.producers import CASES, Case
 
 pytestmark = pytest.mark.filterwarnings("ignore:std\\(\\)")
+#: Python numbers that depend on the data: the recording knows those of a traced step only, and says "around here".
+AROUND = ("spread_of_one_element",)
 SLOW = ("zero_by_zero", "nan_in_the_data", "root_at_zero")  # a thousand operations: one of them is recorded here
 
 
@@ -34,7 +36,10 @@ def test_the_outlier_is_named_in_a_trace(case: Outlier) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in SLOW], ids=lambda case: case.name)
 def test_the_producer_is_named_in_a_recording(case: Case, tmp_path: Path) -> None:
     found = endoscope.origin(recorded(case, tmp_path, endoscope.policies.on_nonfinite()))
-    assert names_producer(case, found, BAD_STEP), [str(one) for one in found]
+    if case.name in AROUND:
+        assert found[0].step == BAD_STEP and not found[0].exact
+    else:
+        assert names_producer(case, found, BAD_STEP), [str(one) for one in found]
 
 
 def test_what_is_measured_early_is_repeated_as_well(tmp_path: Path) -> None:

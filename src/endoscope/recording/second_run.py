@@ -132,6 +132,12 @@ class SecondRun:
         raw = Node(*self.recorder.nodes[number])
         heard = self.trace.recorder
         before = len(heard.nodes)
+        slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
+        if slots and all(slot in self._data for slot in slots):
+            for slot in slots:
+                self._know(slot, self._data_of_this_step(slot))
+            self.first.update((node, number) for node in range(before, len(heard.nodes)))
+            return
         try:
             found = self._held(raw) if _is_the_users(raw) else self._results(raw)
         except _Lost:
@@ -140,7 +146,7 @@ class SecondRun:
         except Exception:  # it cannot be called again on values alone
             self.lost.add(number)
             return
-        for slot, tensor in zip(range(raw.slot, raw.slot + raw.outputs + raw.written), found, strict=False):
+        for slot, tensor in zip(slots, found, strict=False):
             self._know(slot, self._data_of_this_step(slot) if slot in self._data else tensor)
         self.first.update((node, number) for node in range(before, len(heard.nodes)) if node not in heard.sources)
 
