@@ -28,7 +28,7 @@ def test_types_losses_metrics_notes_and_settings(short: dict[str, Recording], tr
     recording = short[trial]
     assert recording.types == list(task.LENGTHS)
     assert recording.losses == ["final loss", "interim loss"]
-    assert list(recording.metrics) == ["final loss", "interim loss", "accuracy"]
+    assert list(recording.metrics) == ["lr", "final loss", "interim loss", "accuracy"]
     assert len(recording.metrics["accuracy"].steps) == 12
     assert recording.notes[-1].text.startswith("the end:")
     assert recording.config["learning_rate"] == Settings().learning_rate

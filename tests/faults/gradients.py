@@ -122,8 +122,8 @@ def bad_batch_mlp(run: endoscope.Run) -> None:
     Fault(
         "spiking_gradient",
         Shown(
-            "gradient norm of conv1, largest ÷ median",
-            lambda r: reading.peak(r, "conv1.weight", "norm", of="gradient"),
+            "gradient norm before clipping, largest ÷ median",
+            reading.peak_before_clipping,
             above=10,
         ),
         (),

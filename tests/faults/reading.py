@@ -35,6 +35,12 @@ def peak(recording: Any, node: str, statistic: str, **which: Any) -> float:
     return float(np.nanmax(values) / np.nanmedian(values))
 
 
+def peak_before_clipping(recording: Any) -> float:
+    """The same of the norm that was clipped."""
+    norms = [step.extra["clipping"][0]["norm"] for step in recording.steps if "clipping" in step.extra]
+    return float(np.nanmax(norms) / np.nanmedian(norms))
+
+
 def ratio(recording: Any, above: str, below: str, statistic: str = "norm", **which: Any) -> float:
     """Of one node to another, median over the steps."""
     return float(np.median(series(recording, above, statistic, **which) / series(recording, below, statistic, **which)))

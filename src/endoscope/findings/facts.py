@@ -107,6 +107,13 @@ class Facts:
         """Address of a module -> its class."""
         return {module["address"]: module["type"] for module in self.recording.modules.get("modules", [])}
 
+    def norms_before_clipping(self) -> np.ndarray:
+        """Of the whole gradient, by step; NaN where nobody has clipped it."""
+        norms = np.full(len(self.numbers), np.nan)
+        for place, calls in self.extra("clipping"):
+            norms[place] = np.sqrt(sum(call["norm"] ** 2 for call in calls))
+        return norms
+
     def extra(self, name: str) -> list[tuple[int, Any]]:
         """(place of the step, what was recorded under this name), for the steps that have it."""
         found = []

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _grad_on = torch.is_grad_enabled
+_operations = torch._C._autograd._get_sequence_nr  # how many this thread has noted so far
 OURS = -2  # in the place of a version: a copy, into which nobody else writes
 
 
@@ -79,6 +80,7 @@ class Captured:
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
         self.first_batch = 0  # in the first call of the step
+        self.moved: set[int] = set()  # positions of the parameters that optimizers have moved
         self.links: list[tuple[End, End]] = []
         self.tags: dict[str, None] = {}
         self.tagged_batch = 0  # samples in the first tensor that was tagged
@@ -87,6 +89,8 @@ class Captured:
         self.structure: Structure | None = None  # once it was looked up
         self.random_state = torch.get_rng_state() if tracer is None else tracer.recorder.random_state
         self.slots: set[int] = set()  # of all entries of a traced step
+        self.operations: list[int] = []  # that autograd had noted when each backward pass began
+        self._first_operation = _operations()
         self.stream: Stream | None = None  # measures what is too much to be held
         self._bytes = self._counted = 0  # of what is held; entries that are counted
         self._by_id: dict[int, Entry] = {}  # newest entry of a tensor
@@ -154,6 +158,9 @@ class Captured:
         self.stream.value(entry, tensor)
         entry.tensor = entry.who = None  # type: ignore[assignment]
 
+    def count_operations(self) -> None:
+        self.operations.append(_operations() - self._first_operation)
+
     def count_bytes(self) -> None:
         """Of what is held; asked for when an outermost call ends."""
         new, self._counted = self.entries[self._counted :], len(self.entries)
@@ -215,6 +222,7 @@ class Captured:
         """Read gradients, copy the parameters and what is held of their memory: an optimizer writes unseen."""
         positions = self.names.positions
         mine = [positions[id(p)] for p in moved if id(p) in positions]
+        self.moved.update(mine)
         with quiet(), torch.no_grad():
             if not has_closure:
                 self.gradients.before_update(mine, scale)

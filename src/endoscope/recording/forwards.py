@@ -54,6 +54,7 @@ class Forwards:
             if step is None:
                 return self._begin_by_itself(module, args, kwargs)
             if not depth:
+                self.look_for_no_parts()
                 self._count_forward(step)
             if step.hooks is not None:
                 if step.captured is not None and step.captured.tracer is not None:

@@ -35,6 +35,7 @@ class Losses:
         self._derived: set[Any] = set()  # ids, or slots of a traced step, of what came of that
         self._stranger: torch.nn.Module | None = None  # a module of nobody's that the mode does not look into
         self._calls_before = 0  # outermost calls before the first forward pass after the last backward pass
+        self._places: list[tuple[str, int, int]] = []  # where something may have been computed outside of modules
         self._looked_at = 0  # nodes of a traced step that are done with
 
     # ---- where the mode is on --------------------------------------------------------------------
@@ -56,8 +57,9 @@ class Losses:
         self._look_if_known()
 
     def _look_if_known(self) -> None:
-        captured = self._captured
-        if captured.tracer is None and self._place() in captured.learned.outside:
+        captured, place = self._captured, self._place()
+        self._places.append(place)
+        if captured.tracer is None and place in captured.learned.outside:
             self.mode.start()
 
     def _place(self) -> tuple[str, int, int]:
@@ -104,6 +106,7 @@ class Losses:
 
     def backward_begins(self, tensors: Any) -> None:
         captured = self._captured
+        captured.count_operations()
         self.mode.stop()
         losses = [t for t in ([tensors] if isinstance(tensors, Tensor) else tensors) if isinstance(t, Tensor)]
         name = captured.gradients.block
@@ -143,7 +146,7 @@ class Losses:
             captured.hold(captured.names.free(node), "", kind, tensor)
             return
         captured.hold(captured.names.free(node), "", kind, tensor, slot=key)
-        captured.learned.outside.add(self._place())
+        captured.learned.outside.update(self._places)
 
     def _hold_losses(self, losses: list[Tensor], name: str) -> None:
         captured = self._captured

@@ -168,14 +168,16 @@ def _without_gradient(captured: Captured) -> list[str]:
     if not captured.gradients.passes:
         return []
     reached = captured.gradients.reached()
-    named = enumerate(captured.names.parameters)
-    return [name for position, (name, p) in named if p.requires_grad and position not in reached]
+    named, moved = enumerate(captured.names.parameters), captured.moved
+    meant = [(place, name) for place, (name, p) in named if p.requires_grad and (place in moved or not moved)]
+    return [name for place, name in meant if place not in reached]
 
 
 def _not_cleared(captured: Captured) -> dict[str, float]:
     """The norm of what was in `.grad` before the step, by parameter."""
-    left = captured.gradients.left_over()
-    return {captured.names.parameters[position][0]: float(g.norm()) for position, g in left.items()}
+    left, moved = captured.gradients.left_over(), captured.moved
+    names = captured.names.parameters
+    return {names[place][0]: float(g.norm()) for place, g in left.items() if place in moved or not moved}
 
 
 def _cosines(captured: Captured, rows: Rows) -> list[list[Any]]:

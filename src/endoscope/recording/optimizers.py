@@ -23,11 +23,12 @@ class Optimizers:
     """Those that move any of the watched models."""
 
     def __init__(self, watches: Sequence[Watch]) -> None:
-        self._watches = watches
+        self._watches: Sequence[Watch] = watches
         self.everywhere = False  # all optimizers of the process are hooked
         self.running: list[int] = []  # ids of those whose `step` runs, the outermost first
         self._others_came = True  # another optimizer has stepped since the first one did
         self._has_looked = self._found = False
+        self._several: bool | None = None  # None: not worked out
         self.iteration = -1  # returns to the first optimizer so far
         self._known: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers that move nothing that is watched
@@ -41,6 +42,7 @@ class Optimizers:
             self._known[optimizer] = None
         self._others.clear()
         self._names.clear()
+        self._several = None
 
     def clear(self) -> None:
         self._watches = ()
@@ -52,7 +54,13 @@ class Optimizers:
 
     @property
     def are_several(self) -> bool:
-        return len(self._known) > 1
+        """Whether there are several that do not move the same parameters: a wrapper and what it wraps are one."""
+        if len(self._known) < 2:
+            return False
+        if self._several is None:
+            sets = {frozenset(id(p) for group in o.param_groups for p in group["params"]) for o in list(self._known)}
+            self._several = len(sets) > 1
+        return self._several
 
     def exist(self) -> bool:
         """Whether any optimizer of this process holds a watched parameter. It looks through all objects, once."""
@@ -95,6 +103,7 @@ class Optimizers:
         if any(watch.moved_by(optimizer) for watch in self._watches):
             self._known[optimizer] = None
             self._names.clear()
+            self._several = None
             return True
         self._others.add(optimizer)
         return False
@@ -123,7 +132,7 @@ class Optimizers:
         """The number of the iteration: it grows with each return to the first optimizer."""
         if self._first is None or self._first() is None:
             self._first = weakref.ref(optimizer)
-        if self._first() is optimizer and (self._others_came or len(self._known) == 1):
+        if self._first() is optimizer and (self._others_came or not self.are_several):
             self.iteration += 1
         self._others_came = self._first() is not optimizer
         return self.iteration
@@ -132,7 +141,7 @@ class Optimizers:
 
     def type_of(self, ids: Sequence[int]) -> str:
         """What a step is called: the name of what it updates, where several optimizers take turns."""
-        if not ids or len(set(ids)) >= len(self._known):
+        if not ids or len(set(ids)) >= len(self._known) or not self.are_several:
             return ""
         return ", ".join(dict.fromkeys(self._name(o) for o in list(self._known) if id(o) in ids))
 
@@ -141,19 +150,25 @@ class Optimizers:
         moved = [(watch, name) for watch in self._watches for name, p in watch.parameters() if id(p) in own]
         watches = list({id(watch): watch for watch, _ in moved}.values())
         if len(self._watches) > 1 and watches:
-            return ", ".join(watch.name or type(watch.module).__name__ for watch in watches)
+            return ", ".join(map(self._name_of, watches))
         parts = [name.split(".")[:-1] for _, name in moved]
         common = parts[0] if parts else []
         while not all(part[: len(common)] == common for part in parts):
             common = common[:-1]
         return ".".join(common) or f"optimizer {1 + list(self._known).index(optimizer)}"
 
+    def _name_of(self, watch: Watch) -> str:
+        """Its name, or else its class; with a number if that is the name of another one."""
+        names = [other.name or type(other.module).__name__ for other in self._watches]
+        name = watch.name or type(watch.module).__name__
+        return name if names.count(name) == 1 else f"{name} {1 + list(self._watches).index(watch)}"
+
     def rates(self, optimizer: Any) -> Iterator[tuple[str, Any]]:
         """The learning rate of each group, under its name."""
         names = self._names.get(optimizer)
         groups = optimizer.param_groups
         if names is None or len(names) != len(groups):
-            base = "lr" if len(self._known) < 2 else f"lr {self._name(optimizer)}"
+            base = f"lr {self._name(optimizer)}" if self.are_several else "lr"
             names = [base] if len(groups) == 1 else [f"{base} {number}" for number in range(len(groups))]
             self._names[optimizer] = names
         for name, group in zip(names, groups, strict=True):

@@ -20,6 +20,7 @@ from endoscope.capture.observers import OwnMode
 from endoscope.capture.patches import close_composites, open_composites
 from endoscope.recording.stack import put_on, take_off
 
+_READ_GRAD = Tensor.grad.__get__  # as `zero_grad` does for each parameter
 MOST_OPS = 200  # that are looked at between two outermost calls of a hooked step
 _SELECTING = frozenset(
     """getitem index select index_select gather take take_along_dim masked_select narrow slice split chunk unbind
@@ -41,7 +42,7 @@ def selects(name: str) -> bool:
 
 def targets_of(ops: list[Op], derived: set[Any], is_named: Callable[[Any], bool]) -> list[Any]:
     """Sources of what meets the model's results; `derived` grows by what comes of these."""
-    made = {result: op for op in ops for result in op.results}
+    made = _made(ops)
     found: dict[Any, None] = {}
     for op in ops:
         if any(read in derived for read in op.reads):
@@ -52,6 +53,11 @@ def targets_of(ops: list[Op], derived: set[Any], is_named: Callable[[Any], bool]
     return list(found)
 
 
+def _made(ops: list[Op]) -> dict[Any, Op]:
+    """Which operation made a tensor; one that hands its argument back has not."""
+    return {result: op for op in ops for result in op.results if result not in op.reads}
+
+
 def _targets(read: Any, made: dict[Any, Op], derived: set[Any], is_named: Callable[[Any], bool]) -> list[Any]:
     sources = list(_sources(read, made, derived, is_named))
     return sources or ([] if is_named(read) or read in derived else [read])
@@ -59,7 +65,7 @@ def _targets(read: Any, made: dict[Any, Op], derived: set[Any], is_named: Callab
 
 def data_of(ops: list[Op], entered: Iterable[Any], is_named: Callable[[Any], bool]) -> list[Any]:
     """Sources of what is handed to a model, other than that itself."""
-    made = {result: op for op in ops for result in op.results}
+    made = _made(ops)
     found: dict[Any, None] = {}
     for key in entered:
         op = made.get(key)
@@ -98,7 +104,7 @@ class OutsideMode(OwnMode):
             out = func(*args, **kwargs) if kwargs else func(*args)
         finally:
             self._inside -= 1
-        if self.is_on and isinstance(out, (Tensor, tuple, list)) and not self.is_full:
+        if self.is_on and isinstance(out, (Tensor, tuple, list)) and not self.is_full and func != _READ_GRAD:
             self.calls.append((func, args, kwargs, out))
             self.is_full = len(self.calls) >= MOST_OPS
         return out

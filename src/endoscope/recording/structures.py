@@ -3,7 +3,9 @@
     traced step ─► learn: graph, source lines, what is overwritten, where targets come from
     hooked step ─► find(signature) ─► Structure, or None: the step has no graph, and the next captured step is traced
 
-The signature is everything a step captured, in order: node, role, kind, and whether its module was training. Traced are
+The signature is everything a step captured, in order: node, role, kind, and whether its module was training; and how
+many operations autograd had noted when each backward pass began. So a skip connection that is taken only sometimes is
+noticed, although the same modules are called. Traced are
 the first captured step, the 2nd, 4th, 8th … 64th, every 64th after that, and whichever follows an unknown signature.
 Where more than one in eight recorded steps of a type were unknown, or where two steps with one signature had different
 graphs, hooks cannot tell the structure: from then on all steps (of that type) are traced.
@@ -140,7 +142,8 @@ class Learned:
 def signature(captured: Captured) -> Signature:
     """Equal for steps that captured the same things in the same order."""
     entries = [(e.node, e.role, e.kind, e.training) for e in captured.entries]
-    return captured.names.version, tuple(entries), tuple([(a.label, b.label) for a, b in captured.links])
+    links = tuple([(a.label, b.label) for a, b in captured.links])
+    return captured.names.version, tuple(entries), tuple(captured.operations), links
 
 
 def _hash(structure: Structure) -> str:

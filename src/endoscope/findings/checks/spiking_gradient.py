@@ -13,10 +13,11 @@ from endoscope.findings.finding import WARNING
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
-    """Compare the norm over all parameters with the steps before, for each type of step."""
+    """Compare the norm over all parameters, before clipping, with the steps before, for each type of step."""
     norms = facts.parameter_gradients
     squares = np.where(np.isfinite(norms), norms, 0.0) ** 2
-    total = np.sqrt(squares.sum(axis=0))
+    clipped = facts.norms_before_clipping()
+    total = np.where(np.isfinite(clipped), clipped, np.sqrt(squares.sum(axis=0)))
     window = int(limits["window"])
     bad = np.zeros(len(total), dtype=bool)
     factor = np.zeros(len(total))
