@@ -36,9 +36,9 @@ def hide_global_hooks() -> None:
     global _asked, _hidden
     _hidden += 1
     if _asked is None and "torch._dynamo" in sys.modules:
-        _asked = torch_modules._has_any_global_hook  # type: ignore[no-untyped-call]
-        answer = bool(_asked()) and _hidden == 1  # of the user, unless ours are on already
-        torch_modules._has_any_global_hook = lambda: answer
+        asked: Any = torch_modules._has_any_global_hook
+        answer = bool(asked()) and _hidden == 1  # of the user, unless ours are on already
+        _asked, torch_modules._has_any_global_hook = asked, lambda: answer
 
 
 def show_global_hooks() -> None:

@@ -20,7 +20,7 @@ from endoscope.capture.observers import OwnMode
 from endoscope.capture.patches import close_composites, open_composites
 from endoscope.recording.stack import put_on, take_off
 
-_READ_GRAD = Tensor.grad.__get__  # as `zero_grad` does for each parameter
+_READ_GRAD: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # as `zero_grad` does for each parameter
 MOST_OPS = 200  # that are looked at between two outermost calls of a hooked step
 _SELECTING = frozenset(
     """getitem index select index_select gather take take_along_dim masked_select narrow slice split chunk unbind
