@@ -39,7 +39,10 @@ FUSED_ATTENTION = (
     "this model computes attention in a fused kernel, which has no attention weights, so none are recorded; with "
     "attn_implementation='eager' (Hugging Face) or a softmax of its own it has"
 )
-NO_GRAPH = "the graph is not known: this step called other modules than those before; the next one is traced"
+NO_GRAPH = (
+    "the graph is not known: this step called other modules, or computed more or less, than the steps that were traced; "
+    "the next one is traced"
+)
 
 
 class Finisher:
