@@ -14,6 +14,7 @@ from torch import Tensor
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.leaves import named_leaves
 from endoscope.capture.source import user_position
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _names_of_method = functools.lru_cache(1024)(_argument_names)
 
 def add_inputs(recorder: Recorder, named_values: list[tuple[str, Any]]) -> None:
     """One node per tensor that is handed to the target and is not known yet."""
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         leaves = [leaf for name, value in named_values for leaf in named_leaves(value, name)]
         for path, tensor in _joined_paths(leaves):
             if isinstance(tensor, Tensor) and not recorder.knows(tensor) and id(tensor) not in recorder.calls.named:
@@ -51,7 +52,7 @@ def add_inputs(recorder: Recorder, named_values: list[tuple[str, Any]]) -> None:
 
 def add_outputs(recorder: Recorder, result: Any) -> None:
     """One node per tensor that the target returned; it shares the slot of the operation that made it."""
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         for path, value in _joined_paths(named_leaves(result)):
             if isinstance(value, Tensor):
                 recorder.add_output(path, value)
@@ -88,7 +89,7 @@ def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwarg
     hidden: list[Tensor] = [*script.parameters(), *script.buffers()] if is_module else []
     stateful = is_module and getattr(script, "training", False)
     facts = FunctionFacts(name, name, Role.RECORD, random=True, replayable=not stateful, opaque=True)
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         reads = recorder.reads_of(args, kwargs)
         if hidden:
             recorder.hidden_reads[len(recorder.nodes)] = [recorder.read(t) for t in hidden]
@@ -100,7 +101,7 @@ def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwarg
         ended = perf_counter_ns()
         recorder.notice("script", f"TorchScript {name!r} is opaque: it is one operation here")
         func = functools.partial(original, script)
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             out = recorder.after_call((func, facts, args, kwargs, reads, started, ended, *position), out)
         if is_module:
             recorder.end_module(call, out)
@@ -113,7 +114,7 @@ def hear_opaque(recorder: Recorder, original: Any, script: Any, args: Any, kwarg
 def hear_parameter(recorder: Recorder, data: Tensor, made: Tensor) -> None:
     """`nn.Parameter(data)`: a new face of the same memory."""
     facts = FunctionFacts("Parameter", "Parameter", Role.RECORD)
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         now = perf_counter_ns()
         call: tuple[Any, ...] = (Tensor.detach, facts, (data,), {}, [recorder.read(data)], now, now, *user_position())
         recorder.after_call(call, made)
@@ -124,7 +125,7 @@ def hear_transform(recorder: Recorder, name: str, original: Any, args: Any) -> A
     if not isinstance(args[0], Tensor):
         return original(*args)
     facts = FunctionFacts(name.strip("_"), name, Role.RECORD, replayable=False)
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         reads = [recorder.read(args[0])]
         started = perf_counter_ns()
         out = original(*args)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-_STANCE = "_stance"
+from endoscope.capture.torch_private import COMPILER, STANCE
+from endoscope.capture.torch_private import compiler_here as _compiler_here
+
 _eager: list[tuple[Any, Any]] = []  # the switch, while compiled code runs eagerly, and the names among which it works
 _switch: Any = None  # of the last time: a recording needs it in every step, and making one takes longer than using it
-_compiler_here: Callable[[], Any] | None = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", None)
 
 
 def run_compiled_code_eagerly() -> None:
@@ -20,14 +20,14 @@ def run_compiled_code_eagerly() -> None:
     Torch has one such switch for all threads, so it is set by the first trace and put back by the last.
     """
     global _switch
-    compiler = sys.modules.get("torch._dynamo")
+    compiler = sys.modules.get(COMPILER)
     if _eager or compiler is None:  # nothing was ever compiled: importing the compiler takes a second
         return
     names = vars(compiler.eval_frame)
-    if _switch is None or getattr(_switch, "prev", None) is not names.get(_STANCE, _switch):
+    if _switch is None or getattr(_switch, "prev", None) is not names.get(STANCE, _switch):
         _switch = torch.compiler.set_stance("force_eager")
-    if _compiler_here is not None and not _compiler_here() and _STANCE in names:  # what the switch does, if nothing is
-        names[_STANCE] = _switch.stance  # being compiled; otherwise it says so itself
+    if _compiler_here is not None and not _compiler_here() and STANCE in names:  # what the switch does, if nothing is
+        names[STANCE] = _switch.stance  # being compiled; otherwise it says so itself
     else:
         _switch.__enter__()
     _eager.append((_switch, names))
@@ -38,7 +38,7 @@ def run_compiled_code_again() -> None:
     if not _eager:
         return
     switch, names = _eager.pop()
-    if _compiler_here is not None and not _compiler_here() and _STANCE in names:
-        names[_STANCE] = switch.prev
+    if _compiler_here is not None and not _compiler_here() and STANCE in names:
+        names[STANCE] = switch.prev
     else:
         switch.__exit__(None, None, None)

@@ -26,12 +26,13 @@ from endoscope.capture.aliasing import Read
 from endoscope.capture.leaves import ATOMS, TENSOR, argument_tensors, frozen, map_arguments
 from endoscope.capture.records import meta_of
 from endoscope.capture.source import INNER_FILES
+from endoscope.capture.torch_private import backward_task as _in_backward
+from endoscope.capture.torch_private import has_autocast as _has_autocast
+from endoscope.capture.torch_private import is_any_autocast_on as _autocast_on
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
-_in_backward = torch._C._current_graph_task_id
-_autocast_on = torch._C._is_any_autocast_enabled
 _grad_on = torch.is_grad_enabled
 
 
@@ -223,5 +224,5 @@ def autocast_settings() -> tuple[tuple[str, torch.dtype], ...] | None:
     return tuple(
         (kind, torch.get_autocast_dtype(kind))
         for kind in ("cpu", "cuda", "mps", "xpu")
-        if torch._C._is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+        if _has_autocast(kind) and torch.is_autocast_enabled(kind)
     )

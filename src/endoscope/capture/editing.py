@@ -24,6 +24,7 @@ from endoscope.capture.leaves import named_leaves
 from endoscope.capture.patches import activate, block_around, deactivate, hold, release
 from endoscope.capture.plan import Plan
 from endoscope.capture.recorder import Recorder
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.capture.trace import dry_run
 from endoscope.errors import BadArgument
 
@@ -88,7 +89,7 @@ class Block:
         """What most likely decides which code of the model runs; sizes do not."""
         training = tuple([module.training for module in self.model.modules()])
         leaves = [(path, leaf) for path, leaf in named_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             given = tuple([(path, leaf.dtype, leaf.dim()) for path, leaf in leaves])
         plain = tuple([name for name, value in kwargs.items() if value is not None])
         return training, given, plain, len(args), torch.is_grad_enabled()

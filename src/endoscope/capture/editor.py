@@ -31,6 +31,7 @@ from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.patches import aside
 from endoscope.capture.plan import Occasions, Plan, Site
 from endoscope.capture.rebuild import rebuilt
+from endoscope.capture.torch_private import is_wrapped as _is_wrapped
 from endoscope.errors import BadEdit
 from endoscope.schema.ops import Kind
 
@@ -216,7 +217,7 @@ class Editor:
         return tensors
 
     def _apply(self, edit: Edit, tensor: Tensor, moment: Moment) -> Tensor:
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if _is_wrapped(tensor):
             raise BadEdit(
                 f"{edit} of {moment.label}: it runs inside a function transform (vmap, grad), where tensors hide "
                 "their batch. Edit an operation outside."

@@ -16,6 +16,7 @@ from endoscope.analysis.recurrence.arguments import signature
 from endoscope.analysis.recurrence.statements import number_statements
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import slots_of
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.schema.ops import Kind
 
 
@@ -42,7 +43,7 @@ def op_facts(recorder: Recorder, ops: Sequence[int], parents: Sequence[tuple[int
         return tuple([(node, slot - nodes[node][5]) for node, slot in zip(makers, slots, strict=True)])
 
     def described(op: int) -> Hashable:
-        with torch._C.DisableTorchFunction():  # modes of the user need not know that somebody looks at arguments
+        with DisableTorchFunction():  # modes of the user need not know that somebody looks at arguments
             return raw[op][0].type, signature(raw[op][2], raw[op][3])
 
     return OpFacts(
@@ -65,7 +66,7 @@ def learned_tensors(recorder: Recorder) -> Set[int]:
     To be asked when the traced code has just ended: later such a tensor may be gone or frozen.
     """
     candidates = _of_kind(recorder, Kind.CONSTANT) | _of_kind(recorder, Kind.INPUT)
-    with torch._C.DisableTorchFunction():
+    with DisableTorchFunction():
         return {node for node in candidates if _is_learned(recorder, node)}
 
 

@@ -20,9 +20,8 @@ from endoscope.capture.leaves import argument_tensors
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.registered import call_inside
 from endoscope.capture.source import user_position
+from endoscope.capture.torch_private import backward_task as _in_backward
 from endoscope.schema.ops import Kind
-
-_in_backward = torch._C._current_graph_task_id
 
 
 class Follower(Recorder):

@@ -13,7 +13,8 @@ from enum import IntEnum
 from typing import Any
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
+
+from endoscope.capture.torch_private import OpOverload, OpOverloadPacket
 
 
 class Role(IntEnum):

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.torch_private import backward_task as _task
+
 
 class Gradients:
     """Slot -> gradient, summed over all backward passes as `.grad` is."""
@@ -52,10 +54,10 @@ class Gradients:
 
 def _store(of_slot: dict[int, list[torch.Tensor]], passes: set[int], slot: int, gradient: torch.Tensor) -> None:
     # The tensor itself is held, not a detached one: otherwise autograd would take it for its own `.grad` buffer.
-    passes.add(torch._C._current_graph_task_id())
+    passes.add(_task())
     of_slot.setdefault(slot, []).append(gradient)
 
 
 def _store_leaf(store: Any, passes: set[int], gradients: tuple[torch.Tensor, ...]) -> None:
-    if gradients[0] is not None and torch._C._current_graph_task_id() in passes:
+    if gradients[0] is not None and _task() in passes:
         store(gradients[0])

@@ -6,9 +6,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from endoscope.analysis.recurrence.arguments import differing
+from endoscope.capture.torch_private import DisableTorchFunction
 
 if TYPE_CHECKING:
     from endoscope.capture.op import Op
@@ -72,7 +71,7 @@ class Layer:
         """The plain arguments that are not the same in all passes: name -> value in each pass."""
         if len({op.layer for op in self.ops}) > 1:
             return {}  # calls of a module, or all that use a parameter: each has arguments of its own
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return differing((op._raw.args, op._raw.kwargs) for op in self.ops)
 
     def __len__(self) -> int:

@@ -29,17 +29,27 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from torch.autograd.function import _SingleLevelFunction
 from torch.overrides import TorchFunctionMode
-from torch.utils._device import DeviceContext
 
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, recorders_here
 from endoscope.capture.boundary import hear_opaque, hear_parameter, hear_transform
 from endoscope.capture.patch_list import Patch
-
-_stack_depth, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
-_push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
+from endoscope.capture.torch_private import (
+    FUNCTION_APPLY,
+    MODULE_CALL,
+    TENSOR_METHODS,
+    DeviceContext,
+    FunctionBase,
+    transform_steps,
+)
+from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.torch_private import is_override_on as _is_override_on
+from endoscope.capture.torch_private import no_override as _no_override
+from endoscope.capture.torch_private import pop_mode as _pop_mode
+from endoscope.capture.torch_private import push_mode as _push_mode
+from endoscope.capture.torch_private import stack_at as _stack_at
+from endoscope.capture.torch_private import stack_depth as _stack_depth
 
 
 class OwnMode(TorchFunctionMode):
@@ -54,16 +64,16 @@ def composites() -> list[Patch]:
     """What is patched whenever a mode of ours is on."""
     return [
         Patch(importlib.import_module(module), name, make)
-        for module in ("torch.nn.functional", "torch.functional", "torch.overrides", "torch._tensor")
-        for name, make in _answers(opens_all=module != "torch._tensor").items()
+        for module in ("torch.nn.functional", "torch.functional", "torch.overrides", TENSOR_METHODS)
+        for name, make in _answers(opens_all=module != TENSOR_METHODS).items()
     ]
 
 
 def observers() -> list[Patch]:
     """What is patched while a recorder is at work."""
     return [
-        Patch(torch.nn.Module, "_call_impl", _observed_call),
-        Patch(_SingleLevelFunction, "apply", _observed_apply),
+        Patch(*MODULE_CALL, _observed_call),
+        Patch(*FUNCTION_APPLY, _observed_apply),
         Patch(torch.autograd, "backward", _observed_backward),
         Patch(torch.jit.ScriptFunction, "__call__", _observed_script),
         Patch(torch.nn.Parameter, "__new__", _observed_parameter),
@@ -96,9 +106,9 @@ def _is_overridden(value: Any) -> bool:
     if kind is torch.Tensor or kind is torch.nn.Parameter:
         return False
     handler = getattr(kind, "__torch_function__", None)
-    if not torch._C._is_torch_function_enabled():  # a subclass calls on from its own override
+    if not _is_override_on():  # a subclass calls on from its own override
         return False
-    return handler is not None and handler is not torch._C._disabled_torch_function_impl
+    return handler is not None and handler is not _no_override
 
 
 def _answers(opens_all: bool) -> dict[str, Callable[[Any], Any]]:
@@ -141,7 +151,7 @@ def _replace_by(answer: Callable[..., bool], original: Callable[..., bool]) -> C
 
 
 def _observed_call(original: Callable[..., Any]) -> Callable[..., Any]:
-    in_backward = torch._C._current_graph_task_id
+    in_backward = _task
     get_ident, active, blocks = threading.get_ident, ACTIVE, BLOCKS
 
     def _call_impl(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -199,12 +209,12 @@ def _say_foreign(module: torch.nn.Module) -> None:
 
 
 def _observed_apply(_: Any) -> Any:
-    inherited = vars(torch._C._FunctionBase)["apply"]
+    inherited = vars(FunctionBase)["apply"]
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         original = inherited.__get__(None, cls)
         recorders = recorders_here()
-        if recorders is None or torch._C._current_graph_task_id() != -1:
+        if recorders is None or _task() != -1:
             return original(*args, **kwargs)
         entered = [r.calls.begin(cls.__name__, len(r.nodes), []) for r in recorders]
         try:
@@ -239,7 +249,7 @@ def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
 def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorders = recorders_here()
-        if recorders is None or torch._C._current_graph_task_id() != -1:
+        if recorders is None or _task() != -1:
             return original(self, *args, **kwargs)
         return hear_opaque(recorders[-1], original, self, args, kwargs)
 
@@ -260,15 +270,7 @@ def _observed_parameter(original: Callable[..., Any]) -> Any:
 
 
 def _transforms() -> list[Patch]:
-    vmap = importlib.import_module("torch._functorch.vmap")
-    transforms = importlib.import_module("torch._functorch.eager_transforms")
-    names = ("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad")
-    return [
-        Patch(module, name, functools.partial(_observed_transform, name))
-        for module in (vmap, transforms)
-        for name in names
-        if hasattr(module, name)
-    ]
+    return [Patch(*step, functools.partial(_observed_transform, step.name)) for step in transform_steps()]
 
 
 def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ import torch
 from endoscope.analysis.flops import Shape, count_flops
 from endoscope.capture.records import Meta, Node
 from endoscope.capture.source import source_line
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.schema.ops import Kind, SourceLine
 
 if TYPE_CHECKING:
@@ -208,11 +209,11 @@ class Op:
     def __str__(self) -> str:
         from endoscope.capture.printing import op_text
 
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return op_text(self)
 
     def _repr_html_(self) -> str:
         from endoscope.capture.printing import op_html
 
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return op_html(self)

@@ -12,18 +12,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
 
 from endoscope.capture import active
 from endoscope.capture.active import ACTIVE, BLOCKS, recorders_here
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.observers import composites, observers
 from endoscope.capture.patch_list import PatchList
+from endoscope.capture.torch_private import mode_stack as _mode_stack
+from endoscope.capture.torch_private import pop_mode as _pop_mode
+from endoscope.capture.torch_private import push_mode as _push_mode
 
 if TYPE_CHECKING:
     from endoscope.capture.recorder import Recorder
 
-_push_mode, _pop_mode = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
 _composites = PatchList(composites)
 _observers = PatchList(observers)
 
@@ -88,7 +89,7 @@ def unheard() -> Iterator[None]:
     """What happens meanwhile in this thread is in no trace that was begun before."""
     thread = threading.get_ident()
     recorders = ACTIVE.pop(thread, None)
-    modes = _get_current_function_mode_stack()
+    modes = _mode_stack()
     others = [mode for mode in modes if mode not in (recorders or ())]
     _exchange_modes(len(modes), others)
     if recorders is not None:

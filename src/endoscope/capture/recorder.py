@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter
-from torch.utils._python_dispatch import _disable_current_modes
 
 from endoscope.capture import boundary
 from endoscope.capture.aliasing import Aliasing, Read
@@ -34,6 +33,12 @@ from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_o
 from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
 from endoscope.capture.source import source_line, user_callers, user_position
+from endoscope.capture.torch_private import DisableTorchFunction
+from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.torch_private import dispatch_depth as _dispatch_depth
+from endoscope.capture.torch_private import get_unwrapped as _get_unwrapped
+from endoscope.capture.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.torch_private import no_dispatch_modes as _no_dispatch_modes
 from endoscope.schema.ops import Kind, Notice
 
 _PLAIN = (Tensor, Parameter)
@@ -111,7 +116,7 @@ class Recorder(OwnMode):
     # ---- everything that is not an ordinary call -------------------------------------------------
 
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
-        if facts.role == Role.PASS or torch._C._current_graph_task_id() != -1:
+        if facts.role == Role.PASS or _task() != -1:
             return func(*args, **kwargs)
         if facts.role == Role.OPEN:
             return self._open(func, facts, args, kwargs)
@@ -366,7 +371,7 @@ class Recorder(OwnMode):
         if slot is not None and (self.full or self.objects[slot]() is tensor):
             note = self.aliasing.readers.get(id(tensor))
             return note.read() if note is not None else slot
-        with torch._C.DisableTorchFunction():  # also reached from module calls, while the mode is on
+        with DisableTorchFunction():  # also reached from module calls, while the mode is on
             named = self.calls.named.get(id(tensor))
             if named is None:
                 return self._meet(tensor)
@@ -374,8 +379,8 @@ class Recorder(OwnMode):
 
     def _meet(self, tensor: Tensor) -> Read:
         """First sight of a tensor that no heard operation made, and that has no name."""
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            return self.read(torch._C._functorch.get_unwrapped(tensor))
+        if _is_wrapped(tensor):
+            return self.read(_get_unwrapped(tensor))
         adopted, whole = self.aliasing.adopt(tensor)
         if adopted is not None and whole:
             return adopted  # another Python object over memory that is known
@@ -479,6 +484,6 @@ class Recorder(OwnMode):
 
 def _unseen_by_dispatch_modes() -> Any:
     """Our own copies are nobody's business: a dispatch mode of the user does not see them."""
-    if torch._C._len_torch_dispatch_stack() == 0:
+    if _dispatch_depth() == 0:
         return contextlib.nullcontext()
-    return _disable_current_modes()
+    return _no_dispatch_modes()

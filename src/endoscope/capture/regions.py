@@ -14,6 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from endoscope.capture.torch_private import get_unwrapped as _get_unwrapped
+from endoscope.capture.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.torch_private import storage_users as _use_count
+
 #: Above this many units exact answers give way to the safe one ("overlaps", "still visible").
 EXACT_UNITS = 1 << 24
 
@@ -61,9 +65,6 @@ def memory_of(tensor: torch.Tensor) -> range | None:
         return None
 
 
-_use_count = getattr(torch._C, "_storage_Use_Count", None)
-
-
 def is_alone(tensor: torch.Tensor) -> bool:
     """Whether certainly no other tensor lies in the same memory; False if that would have to be looked up."""
     if _use_count is None or tensor.__class__ not in _PLAIN or _is_wrapped(tensor):
@@ -76,13 +77,10 @@ def is_alone(tensor: torch.Tensor) -> bool:
         return False
 
 
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-
-
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     """Inside `vmap` and `grad` tensors are wrappers that die with the transform; the tensor inside stays."""
     while _is_wrapped(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
+        tensor = _get_unwrapped(tensor)
     return tensor
 
 

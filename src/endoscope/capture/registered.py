@@ -11,9 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
 
 from endoscope.capture.leaves import argument_tensors
+from endoscope.capture.torch_private import (
+    DispatchKey,
+    DispatchKeySet,
+    OpOverload,
+    OpOverloadPacket,
+    dispatch_keys,
+    has_computed_kernel,
+    has_kernel,
+    kernel_falls_through,
+    keys_excluded,
+    keys_included,
+)
 
 
 def call_inside(mode: Any, func: OpOverload | OpOverloadPacket, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -39,24 +50,24 @@ def _dispatch_keys(overload: OpOverload, args: Any, kwargs: dict[str, Any]) -> A
     argument_tensors(kwargs, tensors)
     if not tensors:
         return None
-    keys = torch._C._dispatch_keys(tensors[0])
+    keys = dispatch_keys(tensors[0])
     for tensor in tensors[1:]:
-        keys = keys | torch._C._dispatch_keys(tensor)
-    keys = (keys | torch._C._dispatch_tls_local_include_set()) - torch._C._dispatch_tls_local_exclude_set()
+        keys = keys | dispatch_keys(tensor)
+    keys = (keys | keys_included()) - keys_excluded()
     name = overload.name()
     for key in _keys_in(keys):
         if _falls_through(name, key):
-            keys = keys - torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+            keys = keys - DispatchKeySet(getattr(DispatchKey, key))
     return keys
 
 
 def _falls_through(name: str, key: str) -> bool:
-    if torch._C._dispatch_has_kernel_for_dispatch_key(name, key):
-        return bool(torch._C._dispatch_kernel_for_dispatch_key_is_fallthrough(name, key))
+    if has_kernel(name, key):
+        return bool(kernel_falls_through(name, key))
     if key.startswith("Autograd"):  # may be served through the alias key
-        return not torch._C._dispatch_has_kernel_for_dispatch_key(name, "Autograd")
+        return not has_kernel(name, "Autograd")
     # A backend is served by a composite kernel; what else remains is torch's own fall-through.
-    return not (key in _BACKENDS and torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, key))
+    return not (key in _BACKENDS and has_computed_kernel(name, key))
 
 
 _BACKENDS = frozenset("CPU CUDA Meta MPS XPU XLA HPU PrivateUse1 SparseCPU SparseCUDA QuantizedCPU".split())

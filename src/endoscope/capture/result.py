@@ -26,6 +26,7 @@ from endoscope.capture.records import Node, meta_of, slots_of
 from endoscope.capture.structure import TraceGraph
 from endoscope.capture.summary import Timing, Totals
 from endoscope.capture.tables import OpRows, Table
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.capture.values import TensorStore
 from endoscope.errors import LookupFailed
 from endoscope.schema.ops import Kind, Notice
@@ -373,11 +374,11 @@ class Trace:
     def __str__(self) -> str:
         from endoscope.capture.printing import trace_text
 
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return trace_text(self)
 
     def _repr_html_(self) -> str:
         from endoscope.capture.printing import trace_html
 
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return trace_html(self)

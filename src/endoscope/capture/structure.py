@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from endoscope.analysis.contract import Links, contract, contract_links
 from endoscope.analysis.graph_questions import Questions
 from endoscope.capture.modules import Layer
@@ -21,6 +19,7 @@ from endoscope.capture.regions import is_uninitialised
 from endoscope.capture.settings import RESHAPING, settings_text
 from endoscope.capture.source import source_line
 from endoscope.capture.tables import OpRows, Table
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.errors import LookupFailed
 from endoscope.schema.graph import GraphNode, Use
 from endoscope.schema.ops import SourceLine
@@ -106,7 +105,7 @@ class TraceGraph(Questions[Op]):
         if self._whole is not None:
             records = self._whole._records
             return [records[number] for number in self._cache["chosen"]]
-        with torch._C.DisableTorchFunction():  # a running trace must not hear that it is looked at
+        with DisableTorchFunction():  # a running trace must not hear that it is looked at
             return [self._record(op) for op in self.nodes]
 
     def _record(self, op: Op) -> GraphNode:
@@ -131,7 +130,7 @@ class TraceGraph(Questions[Op]):
     def _make_links(self) -> Links:
         if self._whole is not None:
             return contract_links(self._whole._links, self._cache["chosen"])
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return [self._links_of(node, above) for node, above in enumerate(self._parents)]
 
     def _links_of(self, node: int, above: Sequence[int]) -> list[tuple[int, tuple[Use, ...]]]:

@@ -10,6 +10,7 @@ from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Meta, Node, meta_of, slots_of
 from endoscope.capture.regions import storage_key, unwrapped
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.errors import ValueChanged, ValueNotKept
 
 
@@ -105,7 +106,7 @@ class TensorStore:
             ) from None
         if self.recorder.gradients is not None:
             return tensor
-        with torch._C.DisableTorchFunction():  # a running trace must not hear that it is looked at
+        with DisableTorchFunction():  # a running trace must not hear that it is looked at
             return tensor.detach()
 
     def gradient(self, slot: int) -> torch.Tensor | None:

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of
+from endoscope.capture.torch_private import is_wrapped as _is_transformed
+from endoscope.capture.torch_private import noted_operations as _operations
 from endoscope.recording.gradients import Gradients
 from endoscope.recording.meter import size_of
 from endoscope.recording.parameters import Parameters
@@ -29,9 +31,7 @@ if TYPE_CHECKING:
     from endoscope.recording.structures import Learned, Structure
     from endoscope.recording.tracer import Tracer
 
-_is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _grad_on = torch.is_grad_enabled
-_operations = torch._C._autograd._get_sequence_nr  # how many this thread has noted so far
 OURS = -2  # in the place of a version: a copy, into which nobody else writes
 
 

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import torch.nn.modules.module as torch_modules
-
 from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
+from endoscope.capture.torch_private import ANY_GLOBAL_HOOK, COMPILER
 from endoscope.recording.names import Names
 
 _asked: Callable[[], bool] | None = None  # what torch asks whether there are global hooks, while it is patched
@@ -17,7 +16,7 @@ _hidden = 0  # so many sets of hooks are on
 
 def keep_compiled_calls_out(names: Names) -> list[Any]:
     """Modules that were compiled in place keep the compiled call to themselves."""
-    if "torch._dynamo" not in sys.modules:
+    if COMPILER not in sys.modules:
         return []
     return take_off_compiled(names.all_modules())
 
@@ -35,10 +34,11 @@ def hide_global_hooks() -> None:
     """
     global _asked, _hidden
     _hidden += 1
-    if _asked is None and "torch._dynamo" in sys.modules:
-        asked: Any = torch_modules._has_any_global_hook
+    if _asked is None and COMPILER in sys.modules:
+        asked: Any = getattr(*ANY_GLOBAL_HOOK)
         answer = bool(asked()) and _hidden == 1  # of the user, unless ours are on already
-        _asked, torch_modules._has_any_global_hook = asked, lambda: answer
+        _asked = asked
+        setattr(*ANY_GLOBAL_HOOK, lambda: answer)
 
 
 def show_global_hooks() -> None:
@@ -46,4 +46,5 @@ def show_global_hooks() -> None:
     global _asked, _hidden
     _hidden -= 1
     if _hidden == 0 and _asked is not None:
-        torch_modules._has_any_global_hook, _asked = _asked, None
+        setattr(*ANY_GLOBAL_HOOK, _asked)
+        _asked = None

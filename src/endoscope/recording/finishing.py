@@ -40,8 +40,8 @@ FUSED_ATTENTION = (
     "attn_implementation='eager' (Hugging Face) or a softmax of its own it has"
 )
 NO_GRAPH = (
-    "the graph is not known: this step called other modules, or computed more or less, than the steps that were traced; "
-    "the next one is traced"
+    "the graph is not known: this step called other modules, or computed more or less, than the steps that were "
+    "traced; the next one is traced"
 )
 
 

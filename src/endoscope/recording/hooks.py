@@ -22,6 +22,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from endoscope.capture.boundary import bound_names
 from endoscope.capture.leaves import named_leaves
+from endoscope.capture.torch_private import backward_task as _task
 from endoscope.recording.captured import Captured
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.inside import InsideMode
@@ -32,8 +33,6 @@ from endoscope.recording.quiet import quiet
 from endoscope.recording.selection import may_be_attention
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook
-
-_task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
 
 
 class Hooks:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.reads import parents_of
+from endoscope.capture.torch_private import backward_task as _task
 from endoscope.recording.captured import Captured
 from endoscope.recording.custom_backward import guilty_functions
 from endoscope.recording.graph import Item, place_of
@@ -46,7 +47,7 @@ class Incidents:
     def look(self, captured: Captured, structure: Structure, package: Package, step: int) -> dict[str, Any]:
         """What is added to the record of the step: nothing, or `origins`."""
         whole = package.measured.whole
-        if not (whole["nans"].any() or whole["infs"].any()) or torch._C._current_graph_task_id() != -1:
+        if not (whole["nans"].any() or whole["infs"].any()) or _task() != -1:
             return {}
         rows = np.flatnonzero(np.logical_or(whole["nans"], whole["infs"])).tolist()
         wrong = [package.keys[row] for row in rows if package.keys[row].of != "update"]

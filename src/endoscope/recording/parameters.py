@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of, versions_of
+from endoscope.capture.torch_private import foreach_copy_ as _foreach_copy_
 from endoscope.recording.quiet import quiet
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Parameters:
         room = self._learned.room_for(tensors, positions)
         try:
             if room.copies:
-                torch._foreach_copy_(room.copies, room.originals)
+                _foreach_copy_(room.copies, room.originals)
             self.before.update(zip(room.positions, room.copies, strict=True))
         except Exception:  # one that cannot be copied must not cost the others
             for position, copy, original in zip(room.positions, room.copies, room.originals, strict=True):

@@ -12,13 +12,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import torch
-from torch.nn.utils import clip_grad
-
 from endoscope.capture.patch_list import Patch, PatchList
-
-_task = torch._C._current_graph_task_id
-_CLIPS = "_clip_grads_with_norm_"
+from endoscope.capture.torch_private import BACKWARD_PASS, CLIPPING
+from endoscope.capture.torch_private import backward_task as _task
 
 
 class Listener(Protocol):
@@ -86,9 +82,9 @@ def _observed_clipping(original: Any) -> Any:
 
 
 def _list_patches() -> list[Patch]:
-    patches = [Patch(torch.autograd, "_engine_run_backward", _observed_pass)]
-    if hasattr(clip_grad, _CLIPS):  # torch's own name: without it the norm before clipping is not recorded
-        patches.append(Patch(clip_grad, _CLIPS, _observed_clipping))
+    patches = [Patch(*BACKWARD_PASS, _observed_pass)]
+    if hasattr(*CLIPPING):  # without it the norm before clipping is not recorded
+        patches.append(Patch(*CLIPPING, _observed_clipping))
     return patches
 
 

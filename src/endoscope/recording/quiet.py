@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-from torch.utils._python_dispatch import _disable_current_modes
-
-_dispatch_depth = torch._C._len_torch_dispatch_stack
-_without_functions = torch._C.DisableTorchFunction
+from endoscope.capture.torch_private import DisableTorchFunction as _without_functions
+from endoscope.capture.torch_private import dispatch_depth as _dispatch_depth
+from endoscope.capture.torch_private import no_dispatch_modes as _no_dispatch_modes
 
 
 def quiet() -> Any:
@@ -19,5 +17,5 @@ def quiet() -> Any:
 
 @contextlib.contextmanager
 def _without_both() -> Iterator[None]:
-    with _without_functions(), _disable_current_modes():
+    with _without_functions(), _no_dispatch_modes():
         yield

@@ -22,7 +22,7 @@ import torch
 
 from endoscope.errors import BadArgument
 from endoscope.recording import forks
-from endoscope.recording.budget import Budget
+from endoscope.recording.budget import CREDIT_SECONDS, Budget
 from endoscope.recording.finishing import Finisher
 from endoscope.recording.modules import module_tree
 from endoscope.recording.raw import Keep
@@ -195,7 +195,8 @@ class Run:
         counts = self._schedule.counts().values()
         seen, recorded = sum(seen for seen, _ in counts), sum(recorded for _, recorded in counts)
         if self._budget is not None:
-            cost = f"{100 * self._budget.share:.2g} % of the training time (budget {100 * self._budget.fraction:g} %)"
+            allowed = f"allowed: {100 * self._budget.fraction:g} % and {CREDIT_SECONDS:g} s"
+            cost = f"{100 * self._budget.share:.2g} % of the training time ({allowed})"
         else:
             cost = f"{self._finisher.seconds + self._worker.seconds:.2g} s"
         gaps = self._gaps + self._finisher.gaps

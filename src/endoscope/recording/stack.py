@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch.overrides import _get_current_function_mode_stack
-
-_push, _pop = torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack
-_depth, _at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
+from endoscope.capture.torch_private import global_device
+from endoscope.capture.torch_private import mode_stack as _mode_stack
+from endoscope.capture.torch_private import pop_mode as _pop
+from endoscope.capture.torch_private import push_mode as _push
+from endoscope.capture.torch_private import stack_at as _at
+from endoscope.capture.torch_private import stack_depth as _depth
 
 
 def put_on(mode: Any) -> None:
@@ -19,11 +20,11 @@ def put_on(mode: Any) -> None:
     if _depth() == 0:
         _push(mode)
         return
-    modes = _get_current_function_mode_stack()
+    modes = _mode_stack()
     if mode in modes:
         return
     # The default device is at the bottom, where torch looks for it; that of a `with` block is like any mode.
-    default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    default = getattr(global_device, "device_context", None)
     above = [_pop() for other in modes if other is not default]
     _push(mode)
     for other in reversed(above):
@@ -35,7 +36,7 @@ def take_off(mode: Any) -> None:
     if _depth() == 1 and _at(0) is mode:
         _pop()
         return
-    if mode not in _get_current_function_mode_stack():
+    if mode not in _mode_stack():
         return  # it is off, or somebody else's exit took it
     above = []
     while (top := _pop()) is not mode:

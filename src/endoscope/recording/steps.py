@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
+from endoscope.capture.torch_private import backward_task as _task
 from endoscope.errors import BadArgument
 from endoscope.recording import forks
 from endoscope.recording.boundaries import Passes, probes_of
@@ -49,7 +48,6 @@ from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
 
 _thread = threading.get_ident
-_task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
 
 
 class Steps:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from endoscope.capture.torch_private import backward_task as _task
 from endoscope.recording.captured import Captured
 from endoscope.recording.quiet import quiet
 from endoscope.recording.sentences import IN_EVALUATION_MODE, LATE_UPDATE, NO_FORWARD
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from endoscope.recording.steps import Steps
 
 _thread = threading.get_ident
-_task = torch._C._current_graph_task_id  # -1 unless autograd is running a backward pass in this thread
 
 
 class Updates:

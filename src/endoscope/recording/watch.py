@@ -20,6 +20,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from endoscope.capture.torch_private import compiler_here, never_compile
+from endoscope.capture.torch_private import exchange_compiler as _exchange_compiler
 from endoscope.errors import BadArgument
 
 if TYPE_CHECKING:
@@ -34,10 +36,7 @@ def do_nothing(*_: Any, **__: Any) -> None:
     """What a copy of a watched model has in the place of our hooks."""
 
 
-_frames = torch._C._dynamo.eval_frame
-#: Exchanges the compiler of this thread, which looks at every Python function that is called; None for no compiler.
-_exchange_compiler: Callable[[Any], Any] = getattr(_frames, "set_eval_frame", lambda compiler: None)
-_compiler_here: Callable[[], Any] = getattr(_frames, "get_eval_frame_callback", lambda: "not known")
+_compiler_here: Callable[[], Any] = compiler_here or (lambda: "not known")
 
 
 class Stopwatch:
@@ -103,18 +102,7 @@ class OwnHook:
         return _make_nothing, ()
 
 
-def _never_compile(function: Any) -> None:
-    """The compiler of torch is neither to trace into this function nor to compile it by itself."""
-    function._torchdynamo_disable = True
-    if hasattr(_frames, "set_code_exec_strategy"):
-        actions = _frames._FrameAction
-        strategy = _frames._FrameExecStrategy(actions.SKIP, actions.DEFAULT)
-        _frames.set_code_exec_strategy(function.__code__, strategy)
-    elif hasattr(_frames, "skip_code"):  # torch before 2.7
-        _frames.skip_code(function.__code__)
-
-
-_never_compile(OwnHook.__call__)
+never_compile(OwnHook.__call__)
 
 
 def _make_nothing() -> Hook:

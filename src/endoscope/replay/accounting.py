@@ -11,11 +11,12 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from endoscope.capture import boundary, ear, editor, recorder
 from endoscope.capture.result import Trace
 from endoscope.capture.source import source_line, user_frame
+from endoscope.capture.torch_private import DisableTorchFunction, TorchDispatchMode
+from endoscope.capture.torch_private import backward_task as _task
 from endoscope.capture.trace import trace as run_trace
 from endoscope.replay.report import Report
 
@@ -52,13 +53,13 @@ class Accountant(TorchDispatchMode):
         self.missing: list[tuple[str, Any]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch._C._current_graph_task_id() == -1:
+        if _task() == -1:
             self.seen += 1
             space, _, name = func._schema.name.partition("::")
             if name not in HANDING_ON and space != MARKS and not _inside_heard_call(sys._getframe(1)):
                 frame = user_frame()
                 self.missing.append((name, source_line(frame.f_code, frame.f_lasti) if frame else None))
-        with torch._C.DisableTorchFunction():  # or the recorder would hear this call as one of the target's
+        with DisableTorchFunction():  # or the recorder would hear this call as one of the target's
             return func(*args, **(kwargs or {}))
 
 

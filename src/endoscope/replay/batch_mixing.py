@@ -22,6 +22,7 @@ from endoscope.capture.rebuild import rebuilt
 from endoscope.capture.records import slots_of
 from endoscope.capture.result import Trace
 from endoscope.capture.state import State
+from endoscope.capture.torch_private import BatchNorm
 from endoscope.capture.trace import arguments, check_target
 from endoscope.capture.trace import trace as run_traced
 from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
@@ -66,9 +67,7 @@ def batch_mixing(target: Any, inputs: Any, batch_dim: int, shared: Sequence[Tens
         case = _Case(target, (args, kwargs), batched, batch_dim, seed, State(target, args, kwargs))
         try:
             first = _Round(case).probe()
-            norms = [
-                m for m in case.state.modules if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.training
-            ]
+            norms = [m for m in case.state.modules if isinstance(m, BatchNorm) and m.training]
             if not norms or not any(mixing.expected for mixing in first.found):
                 return first
             quiet = _Round(case, norms).probe()

@@ -9,18 +9,17 @@ import torch
 from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Node
-
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+from endoscope.capture.torch_private import get_unwrapped, hidden_dim_of, is_batched_tensor, level_of
+from endoscope.capture.torch_private import is_wrapped as _is_wrapped
 
 
 def batch_levels(tensor: torch.Tensor) -> dict[int, int]:
     """Level of each `vmap` around a tensor -> the dimension it hides."""
-    functorch = torch._C._functorch
     levels: dict[int, int] = {}
-    while functorch.is_functorch_wrapped_tensor(tensor):
-        if functorch.is_batchedtensor(tensor):
-            levels[functorch.maybe_get_level(tensor)] = functorch.maybe_get_bdim(tensor)
-        tensor = functorch.get_unwrapped(tensor)
+    while _is_wrapped(tensor):
+        if is_batched_tensor(tensor):
+            levels[level_of(tensor)] = hidden_dim_of(tensor)
+        tensor = get_unwrapped(tensor)
     return levels
 
 

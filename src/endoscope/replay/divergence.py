@@ -13,6 +13,7 @@ from torch import Tensor
 from endoscope.capture.op import Op
 from endoscope.capture.result import Trace
 from endoscope.capture.tables import Table
+from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
 from endoscope.replay.compare import plain, same
 
@@ -116,7 +117,7 @@ def compare(a: Trace, b: Trace, *, tolerance: float = 0.0) -> Comparison:
             )
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not tolerance >= 0:
         raise BadArgument(f"tolerance={tolerance!r}: use a number that is not negative, such as tolerance=1e-5.")
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with DisableTorchFunction(), torch.no_grad():
         rows = [_row(left, right, tolerance) for left, right in _pairs(a, b)]
     return Comparison(a, b, rows, float(tolerance))
 

@@ -13,6 +13,7 @@ from endoscope.capture.op import Op
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Node
 from endoscope.capture.regions import unwrapped
+from endoscope.capture.torch_private import DisableTorchFunctionSubclass, neg_view
 from endoscope.replay.batched import in_transforms, is_batched
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]  # slot, value -> value to use instead
@@ -56,7 +57,7 @@ def repeat(
     if plain is not None:
         args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
     func = in_transforms(recorder, raw) if is_batched(recorder, raw) else raw.func
-    with _surroundings(raw, grad, recorder.rng.get(node)), torch._C.DisableTorchFunctionSubclass():
+    with _surroundings(raw, grad, recorder.rng.get(node)), DisableTorchFunctionSubclass():
         out = func(*args, **kwargs)
     found: list[torch.Tensor] = []
     argument_tensors(out, found)
@@ -131,7 +132,7 @@ def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
     view.set_(memory, like.storage_offset(), like.size(), like.stride())
     if like.is_conj():
         view = view.conj()
-    return torch._neg_view(view) if like.is_neg() else view
+    return neg_view(view) if like.is_neg() else view
 
 
 def _surroundings(raw: Node, grad: bool, random: Any) -> contextlib.AbstractContextManager[Any]:

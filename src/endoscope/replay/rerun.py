@@ -32,6 +32,7 @@ from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import Node, slots_of
 from endoscope.capture.regions import unwrapped, version_of
 from endoscope.capture.result import Trace
+from endoscope.capture.torch_private import is_wrapped as _is_wrapped
 from endoscope.capture.values import _Changed
 from endoscope.errors import BadArgument, CannotReplay, ValueChanged
 from endoscope.replay.departed import Departures
@@ -148,7 +149,7 @@ class _Again:
             raise
 
     def _edited(self, node: int, tensors: list[Tensor], edits: list[Applied], grad: bool) -> list[Tensor]:
-        if any(torch._C._functorch.is_functorch_wrapped_tensor(self.recorder.objects[s]) for s in self._slots(node)):
+        if any(_is_wrapped(self.recorder.objects[s]) for s in self._slots(node)):
             raise CannotReplay(
                 f"{self.label(node)} runs inside a function transform (vmap, grad), where tensors hide their batch. "
                 "Edit an operation outside."

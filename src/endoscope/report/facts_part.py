@@ -74,6 +74,11 @@ def _range(recording: Recording) -> str:
 def _cost(recording: Recording) -> tuple[str, str]:
     seconds = sum(step.recording_seconds for step in recording.steps)
     whole = recording.updated - recording.created
+    own = recording.config.get(_OWN, {})
+    budget = own.get("budget") if isinstance(own, dict) else None
+    if isinstance(budget, dict) and isinstance(budget.get("share"), (int, float)):
+        spent = float(budget.get("spent_seconds", 0.0))
+        return numbers.duration(spent), f"{100 * budget['share']:.2g} % of the training"
     share = f"{100 * seconds / whole:.2g} % of {numbers.duration(whole)}" if recording.created and whole > 1 else ""
     return numbers.duration(seconds), share
 
