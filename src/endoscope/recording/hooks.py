@@ -66,17 +66,19 @@ class Hooks:
         listen(self.losses)
 
     def take_off(self) -> None:
-        stop_listening(self.losses)
-        self.losses.end()
-        if self.inside is not None:
-            self.inside.close()
-        for handle in self._handles:
+        """Handles first: whatever fails after that leaves nothing on torch or the model."""
+        handles, self._handles, self._late = self._handles, [], set()
+        for handle in handles:
             handle.remove()
-        if self._handles:
+        if handles:
             show_global_hooks()
-        self._handles = []
-        self._late = set()
-        self.captured.gradients.stop()
+        stop_listening(self.losses)
+        try:
+            self.losses.end()
+            if self.inside is not None:
+                self.inside.close()
+        finally:
+            self.captured.gradients.stop()
 
     # ---- module calls ----------------------------------------------------------------------------
 

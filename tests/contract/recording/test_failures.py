@@ -39,7 +39,7 @@ PLACES = """
     endoscope.recording.gradients:Gradients.after_update
     endoscope.recording.gradients:Gradients.of_parameters
     endoscope.recording.hooks:Hooks.put_on
-    endoscope.recording.hooks:Hooks.take_off
+    endoscope.recording.losses:Losses.end
     endoscope.recording.hooks:Hooks._hold_inputs
     endoscope.recording.hooks:Hooks._hold_results
     endoscope.recording.hooks:Hooks._returned
@@ -161,6 +161,7 @@ def test_any_failure_of_ours_is_survived(tmp_path: Any, monkeypatch: Any, plain:
     assert torch.equal(found[2], plain[2])
     assert torch._C._len_torch_function_stack() == modes
     assert nn.Module._call_impl is call, "torch was not put back"
+    assert not torch.nn.modules.module._global_forward_hooks and not torch.nn.modules.module._global_forward_pre_hooks
     recording = endoscope.open(run.path)
     assert recording.verify()
     said += [gap.reason for gap in recording.gaps]
