@@ -27,7 +27,7 @@ from endoscope.schema.recording import PER_STEP, Key
 from endoscope.schema.stats import WHOLE
 from endoscope.store import paths
 from endoscope.store.columns import Lists
-from endoscope.store.streams import to_numpy
+from endoscope.store.streams import schema_of, to_numpy
 from endoscope.store.tensors import keys_in
 
 _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
@@ -139,6 +139,8 @@ def step_table(recording: Recording, step: Step, known: str | None = None) -> pa
 
     def find(steps: Steps) -> pa.Table:
         batch = recording._reader.batch("stats", step.ordinal)
+        if batch is None and not step.tensors:
+            batch = pa.RecordBatch.from_pylist([], schema=schema_of("stats"))
         if batch is None:
             raise values.why_not_kept(recording._reader, "the step", step, "statistics")
         found = pa.Table.from_batches([batch])

@@ -9,7 +9,7 @@ import { Select } from "../../ui/select";
 import { ofWords, typeWords } from "./facts";
 import { nearest, Scrubber } from "./scrubber";
 
-const MOST_SEGMENTS = 4;
+const MOST_SEGMENTS = 5;
 const ANY = "\u0000any";
 
 export function Selectors() {
