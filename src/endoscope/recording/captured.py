@@ -195,12 +195,6 @@ class Captured:
     def is_captured(self, identity: int) -> bool:
         return identity in self._by_id
 
-    def release(self, entry: Entry) -> None:
-        """It was measured: nobody needs the tensor any more."""
-        if self._by_id.get(id(entry.who)) is entry:
-            del self._by_id[id(entry.who)]
-        entry.tensor = entry.who = None  # type: ignore[assignment]
-
     def split(self, place: int) -> Captured:
         """The tensors before a place, as a step of its own that has ended; this one goes on with the others."""
         first = copy.copy(self)
@@ -220,8 +214,7 @@ class Captured:
 
     def before_update(self, moved: list[Any], scale: Any, has_closure: bool) -> None:
         """Read gradients, copy the parameters and what is held of their memory: an optimizer writes unseen."""
-        positions = self.names.positions
-        mine = [positions[id(p)] for p in moved if id(p) in positions]
+        mine = self._positions_of(moved)
         self.moved.update(mine)
         with quiet(), torch.no_grad():
             if not has_closure:
@@ -230,8 +223,12 @@ class Captured:
             self._copy_shared(moved)
 
     def closure_returned(self, moved: list[Any]) -> None:
+        self.gradients.closure_returned(self._positions_of(moved))
+
+    def _positions_of(self, moved: list[Any]) -> list[int]:
+        """Of those parameters of an optimizer that are watched."""
         positions = self.names.positions
-        self.gradients.closure_returned([positions[id(p)] for p in moved if id(p) in positions])
+        return [positions[id(p)] for p in moved if id(p) in positions]
 
     def _before_write(self, written: list[Tensor]) -> None:
         """In a traced step, before an operation of the user's."""

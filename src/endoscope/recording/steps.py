@@ -180,7 +180,7 @@ class Steps:
         self.open = step
         self.next = step.number + 1
         step.began = time.perf_counter()
-        if self.closed or forks.count != self.born:
+        if self.is_over:
             return
         self.passes.begin_step()
         step.in_pause = self.paused
@@ -203,10 +203,10 @@ class Steps:
         tracer = None
         if self._learned.next_is_traced(expected):
             self.names.refresh_buffers()
-            tracer = Tracer(self.names, self._failed)
-        captured = Captured(self.names, self._learned, self._failed, tracer)
+            tracer = Tracer(self.names, self.shield.failed)
+        captured = Captured(self.names, self._learned, self.shield.failed, tracer)
         captured.wants_spectra = self.spectra is not None and self.spectra.wanted(step.number, expected)
-        hooks = Hooks(captured, self._failed)
+        hooks = Hooks(captured, self.shield.failed)
         hooks.skips_evaluation = not step.explicit
         step.captured, step.hooks = captured, hooks
         try:
@@ -234,9 +234,6 @@ class Steps:
                 hooks.take_off()
             run_compiled_code_again()
             let_compiled_calls_in(self._compiled)
-
-    def _failed(self, where: str, error: BaseException) -> None:
-        self.shield.failed(where, error)
 
     def _left_out(self, step: Step) -> None:
         self._schedule.could_not_capture()

@@ -5,10 +5,11 @@
 
 The signature is everything a step captured, in order: node, role, kind, and whether its module was training; and how
 many operations autograd had noted when each backward pass began. So a skip connection that is taken only sometimes is
-noticed, although the same modules are called. Traced are
-the first captured step, the 2nd, 4th, 8th … 64th, every 64th after that, and whichever follows an unknown signature.
-Where more than one in eight recorded steps of a type were unknown, or where two steps with one signature had different
-graphs, hooks cannot tell the structure: from then on all steps (of that type) are traced.
+noticed, although the same modules are called.
+
+Traced are the first captured step, the 2nd, 4th, 8th … 64th, every 64th after that, and whichever follows an unknown
+signature. Where more than one in eight recorded steps of a type were unknown, or where two steps with one signature had
+different graphs, hooks cannot tell the structure: from then on all steps (of that type) are traced.
 """
 
 from __future__ import annotations
