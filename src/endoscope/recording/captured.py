@@ -2,6 +2,7 @@
 
     hooks.py ─► hold(node, role, tensor) ─► Entry: the tensor, its version, a hook for its gradient
                     └─ a result that an earlier step saw overwritten is copied when it appears
+             ─► note(address, tensor) ─► the same for what most modules return, numbered when somebody asks
     measuring.py ─► value(entry): the tensor, or None if somebody has written into it unseen
 
 A traced step also knows the number of each tensor in its recorder, from which the graph is built.
@@ -19,7 +20,7 @@ from torch import Tensor
 from endoscope.capture.regions import storage_key, version_of
 from endoscope.capture.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.torch_private import noted_operations as _operations
-from endoscope.recording.gradients import Gradients
+from endoscope.recording.gradients import OURS, Gradients
 from endoscope.recording.meter import size_of
 from endoscope.recording.parameters import Parameters
 from endoscope.recording.quiet import quiet
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from endoscope.recording.tracer import Tracer
 
 _grad_on = torch.is_grad_enabled
-OURS = -2  # in the place of a version: a copy, into which nobody else writes
+MOST_NOTED = 64
 
 
 class Entry:
@@ -47,15 +48,14 @@ class Entry:
     function = -1  # node there, if it is the result of a single operation
     row = -1  # where it was measured while the step ran
 
-    def __init__(self, place: tuple[str, str], kind: str, tensor: Tensor, module: str, batch: int) -> None:
-        self.node, self.role = place
-        self.kind, self.module = kind, module
+    def __init__(self, node: str, role: str, kind: str, tensor: Tensor, module: str, batch: int) -> None:
+        self.node, self.role, self.kind, self.module = node, role, kind, module
         self.tensor: Tensor | None = tensor
         self.who = tensor  # the user's own object; `tensor` may be a copy
         self.batch = batch  # samples in the model call around
         self.version = self.seen = version_of(tensor)  # when it was captured; -1: it counts no writes; OURS: a copy
         self.pass_ = 1  # the n-th time in the step
-        self.shape: tuple[int, ...] = size_of(tensor)
+        self.shape: tuple[int, ...] = size_of(tensor) if tensor.is_nested else tensor.shape
 
 
 class End(NamedTuple):
@@ -74,7 +74,8 @@ class Captured:
         self.failed = failed
         self.tracer = tracer
         self.thread = threading.get_ident()
-        self.entries: list[Entry] = []
+        self._entries: list[Entry] = []
+        self._noted: list[Entry] = []  # what came after these, and is not numbered yet
         self.refused: list[GapRecord] = []  # what cannot be held
         self.gradients = Gradients(names.tensors, failed, learned)
         self.parameters = Parameters(names, learned)
@@ -123,39 +124,72 @@ class Captured:
                 GapRecord(node, "value", "it exists only inside of torch.func: vmap, grad and the like")
             )
             return None
-        place = node, role
-        entry = Entry(place, kind, tensor, module, self.batch)
+        entry = Entry(node, role, kind, tensor, module, self.batch)
         if batch_dim is not None:
             entry.batch_dim = batch_dim
-        self._counts[place] = entry.pass_ = self._counts.get(place, 0) + 1
         if self.tracer is not None:
             entry.slot = self.tracer.slot_of(tensor) if slot < 0 else self.tracer.keep(slot, tensor)
             self.slots.add(entry.slot)
+        elif self.learned.overwritten and (node, role) in self.learned.overwritten:
+            entry.tensor, entry.version = self._copy(tensor), OURS
+        self._number()
+        self._add(entry)
+        if entry.same is None and tensor.requires_grad and _grad_on():
+            self.gradients.watch(entry, tensor)
+        return entry
+
+    def note(self, address: str, tensor: Tensor, training: bool) -> None:
+        """The usual result of a module: hold it at the least cost. Networks call hundreds of modules in a step, between
+        operations that have emptied the processor's caches, so what can wait is done for many at once in `_number`."""
+        noted = self._noted
+        entry = Entry(address, "", "computed", tensor, address, self.batch)
+        entry.training = training
+        is_new = not noted or noted[-1].who is not tensor  # a container returns what its last module has returned
+        if is_new and tensor.requires_grad and _grad_on():
+            self.gradients.watch(entry, tensor)
+        noted.append(entry)
+        if len(noted) >= MOST_NOTED:
+            with quiet():
+                self._number()
+
+    @property
+    def entries(self) -> list[Entry]:
+        if self._noted:
+            with quiet():
+                self._number()
+        return self._entries
+
+    def _number(self) -> None:
+        """Add what was noted."""
+        if self._noted:
+            noted, self._noted = self._noted, []
+            for entry in noted:
+                self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        tensor = entry.who
+        place = entry.node, entry.role
+        self._counts[place] = entry.pass_ = self._counts.get(place, 0) + 1
         known = self._by_id.get(id(tensor))
         if known is not None and known.who is tensor and self._is_unwritten(known, entry):
             entry.same = known.same or known
             entry.version, entry.seen, entry.tensor = known.version, known.seen, known.tensor
         elif entry.pass_ > MOST_PASSES or self._bytes > MOST_BYTES:
-            self._measure_now(entry, tensor)
+            self._measure_now(entry)
         else:
             self._by_id[id(tensor)] = entry
-            if place in self.learned.overwritten and self.tracer is None:
-                entry.tensor, entry.version = self._copy(tensor), OURS
-            if tensor.requires_grad and _grad_on():
-                self.gradients.watch(entry, tensor)
-            if kind == "computed" and (tensor.is_leaf or tensor._base is not None):
+            if entry.kind == "computed" and (tensor.is_leaf or tensor._base is not None):
                 self._suspects.append(entry)
-        self.entries.append(entry)
-        return entry
+        self._entries.append(entry)
 
-    def _measure_now(self, entry: Entry, tensor: Tensor) -> None:
+    def _measure_now(self, entry: Entry) -> None:
         if self.stream is None:
             self.stream = self.gradients.stream = Stream(self.names.batch_dim)
             self.refused.append(TOO_MUCH)
-        entry.row = 0
-        if tensor.requires_grad and _grad_on():
-            self.gradients.watch(entry, tensor)
-        self.stream.value(entry, tensor)
+        tensor = self.value(entry)
+        if tensor is not None:
+            entry.row = 0
+            self.stream.value(entry, tensor)
         entry.tensor = entry.who = None  # type: ignore[assignment]
 
     def count_operations(self) -> None:
@@ -178,6 +212,7 @@ class Captured:
 
     def entry_of(self, tensor: Tensor) -> Entry | None:
         """The newest entry of a tensor."""
+        self._number()
         known = self._by_id.get(id(tensor))
         return known if known is not None and known.who is tensor else None
 
@@ -193,12 +228,14 @@ class Captured:
         return None
 
     def is_captured(self, identity: int) -> bool:
+        self._number()
         return identity in self._by_id
 
     def split(self, place: int) -> Captured:
         """The tensors before a place, as a step of its own that has ended; this one goes on with the others."""
         first = copy.copy(self)
-        first.entries, self.entries = self.entries[:place], self.entries[place:]
+        entries = self.entries
+        first._entries, self._entries = entries[:place], entries[place:]
         first.gradients = Gradients(self.names.tensors, self.failed, self.learned)
         first.gradients.names, first.gradients.passes = {**self.gradients.names}, 0
         first._suspects, first._by_id = [], {}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "loss"
 USED = "gradient"  # of a parameter: what the optimizer uses, where the parts of several losses are kept apart
-OURS = -1  # in the place of a version: a copy, into which nobody else writes
+OURS = -2  # in the place of a version: a copy, into which nobody else writes; -1 is that of a tensor that counts none
 _GRAD = attrgetter("grad")
 
 
@@ -96,27 +96,23 @@ class Gradients:
     def watch(self, entry: Entry, tensor: Tensor) -> None:
         """The gradients of this tensor, from now on, are those of the entry."""
 
-        def came(gradient: Tensor) -> None:
-            name = self.active
-            if name is None:  # `torch.autograd.grad`: a result for the user, and the gradient of no loss
-                return
-            known = entry.gradients
-            if entry.row >= 0 and self.stream is not None:
-                self.stream.gradient(entry, name, gradient)
-            elif known is None:
-                entry.gradients = {name: (gradient, version_of(gradient))}
-            else:
-                self._add(known, name, gradient)
-
         try:
-            self._handles.append(tensor.register_hook(came))
+            self._handles.append(tensor.register_hook(partial(self._came, entry)))
             entry.is_watched = True
         except RuntimeError:  # autograd has given it up: a view whose base was overwritten
             return
 
-    def _add(self, known: dict[str, tuple[Tensor, int]], name: str, gradient: Tensor) -> None:
+    def _came(self, entry: Entry, gradient: Tensor) -> None:
+        name = self.active
+        if name is None:  # `torch.autograd.grad`: a result for the user, and the gradient of no loss
+            return
         try:
-            if name not in known:
+            known = entry.gradients
+            if entry.row >= 0 and self.stream is not None:
+                self.stream.gradient(entry, name, gradient)
+            elif known is None:
+                entry.gradients = {name: (gradient, gradient._version)}
+            elif name not in known:
                 known[name] = gradient, version_of(gradient)
             else:
                 known[name] = _sum(known[name][0], gradient), OURS
@@ -318,9 +314,10 @@ class Gradients:
     def _counts(self, update: Update, place: int) -> bool:
         """Whether that gradient is of this step: a copy is, anything else if something has arrived there."""
         version, gradient = update.versions[place], update.gradients[place]
-        if gradient is None:
-            return False
-        return version == OURS or self._has_arrived(update.positions[place], gradient, version)
+        if gradient is None or version == OURS or self._start is None:
+            return gradient is not None
+        position = update.positions[place]
+        return self._start[position] is not gradient or version != self._start_versions[position]
 
     def _left_by_the_last_pass(self) -> Update:
         """Gradients that no optimizer has used."""

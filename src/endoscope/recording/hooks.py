@@ -23,6 +23,9 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from endoscope.capture.boundary import bound_names
 from endoscope.capture.leaves import named_leaves
 from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.torch_private import dispatch_depth as _dispatch_modes
+from endoscope.capture.torch_private import is_wrapped as _is_transformed
+from endoscope.capture.torch_private import stack_depth as _modes
 from endoscope.recording.captured import Captured
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.inside import InsideMode
@@ -127,7 +130,8 @@ class Hooks:
                 self.losses.outermost_begins()
 
     def _after(self, module: torch.nn.Module, args: Any, out: Any) -> None:
-        address = self._modules.get(id(module))
+        identity = id(module)
+        address = self._modules.get(identity)
         try:
             if address is None:
                 if not self.depth:
@@ -135,10 +139,21 @@ class Hooks:
             elif _task() != -1:
                 if out is not None and not self.resting:
                     self._recomputed(address, out)
-            elif id(module) not in self._late or out is None:
+            elif identity in self._late and out is not None:
+                return
+            elif out.__class__ is Tensor and self.depth > 1 and self._is_usual(address, out):
+                self.depth -= 1
+                self.captured.note(address, out, module.training)
+            else:
                 self._returned(module, address, out)
         except Exception as error:
             self._failed("the result of a module", error)
+
+    def _is_usual(self, address: str, out: Tensor) -> bool:
+        """Whether the result of a module needs no care: nobody traces, no mode is on, it need not be copied."""
+        if self.resting or self.captured.tracer is not None or _modes() or _dispatch_modes() or _is_transformed(out):
+            return False
+        return (address, "") not in self.captured.learned.overwritten
 
     def _after_others(self, module: torch.nn.Module, args: Any, out: Any) -> None:
         try:
@@ -159,7 +174,7 @@ class Hooks:
         if self.inside is not None:
             self.inside.end()
         with quiet():
-            if out.__class__ is Tensor and self.depth:  # the usual case
+            if out.__class__ is Tensor and self.depth:
                 entry = self.captured.hold(address, "", "computed", out, address)
                 if not module.training and entry is not None:
                     entry.training = False

@@ -97,7 +97,7 @@ class Losses:
 
     def enters(self, tensors: list[Tensor]) -> None:
         """An outermost call begins with these tensors: where do they come from, if that was seen?"""
-        if self.calls:
+        if self.calls or not self._has_seen_operations():
             return
         ops, read = self._ops()
         keys = [self._key(t) for t in tensors]
@@ -130,9 +130,9 @@ class Losses:
         self._captured.failed(where, error)
 
     def _hold_targets(self) -> None:
-        ops, read = self._ops()
-        if not ops:
+        if not self._has_seen_operations():
             return
+        ops, read = self._ops()
         for key in targets_of(ops, self._derived, self._is_named):
             tensor = read(key)
             if tensor is not None and tensor.dim():  # a weight of a loss is no target
@@ -168,6 +168,9 @@ class Losses:
         return names[place]
 
     # ---- operations ------------------------------------------------------------------------------
+
+    def _has_seen_operations(self) -> bool:
+        return bool(self.mode.calls) or self._captured.tracer is not None
 
     def _ops(self) -> tuple[list[Op], Callable[[Any], Tensor | None]]:
         tracer = self._captured.tracer

@@ -56,10 +56,11 @@ class Meter:
         requests = [Request(r.tensor, r.batch_dim, parts, parts, r.minus, r.same_as) for r in rows]
         self._parts.append(measure_part(requests))
         first = len(self.keys)
-        for number, row in enumerate(rows, first):
-            dim = NO_BATCH if row.batch_dim is None else row.batch_dim
-            self.keys.append((row.name, row.of, tuple(size_of(row.tensor)), _dtype(row.tensor.dtype), dim))
-            if self.raw.wants:
+        for name, of, tensor, batch_dim, _, _ in rows:
+            shape = size_of(tensor) if tensor.is_nested else tuple(tensor.shape)
+            self.keys.append((name, of, shape, _dtype(tensor.dtype), NO_BATCH if batch_dim is None else batch_dim))
+        if self.raw.wants:
+            for number, row in enumerate(rows, first):
                 self.raw.add(number, row.tensor, row.batch_dim, row.minus)
 
     def finish(self) -> Measured:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from endoscope.recording.names import Names
     from endoscope.recording.structures import Learned
 
-_shape, _dtype, _device = attrgetter("shape"), attrgetter("dtype"), attrgetter("device")
+_FORM = attrgetter("shape", "dtype", "device")
 
 
 class Room:
@@ -33,11 +33,11 @@ class Room:
         self.positions = learn
         self.originals = [tensors[position] for position in learn]
         self.copies = [torch.empty_like(original, requires_grad=False) for original in self.originals]
+        self._forms = list(map(_FORM, self.copies))
 
     def fits(self) -> bool:
         """Whether the parameters still are what they were: `p.data = …` may have changed them."""
-        pairs = self.originals, self.copies
-        return all(list(map(get, pairs[0])) == list(map(get, pairs[1])) for get in (_shape, _dtype, _device))
+        return list(map(_FORM, self.originals)) == self._forms
 
 
 class Parameters:

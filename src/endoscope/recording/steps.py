@@ -246,7 +246,6 @@ class Steps:
         captured, step.captured = step.captured, None
         started, kept = time.perf_counter(), False
         step.metrics |= step.part_metrics
-        said = self._schedule.user_decides
         if step.type is None and not step.explicit:
             step.type = step.updated
             self._types_after[self.last_type] = step.type
@@ -254,20 +253,7 @@ class Steps:
             if captured is not None:
                 self._stop_capturing(step, captured)
                 self._compare_passes(captured)
-            decision = self._decide(step, captured)
-            self._schedule.user_decides = said
-            self.last_type = decision.type
-            kept = captured is not None and decision.keep
-            if captured is not None and decision.keep:
-                detail = 0 if self._budget is None else self._budget.detail
-                self._finisher.record(step, captured, self._selection, decision, started, detail)
-            else:
-                if captured is not None and captured.tracer is not None:
-                    self._learn_from_dropped(step, captured)
-                if decision.why:
-                    self.gap("", f"step {step.number} was to be recorded: {decision.why}")
-                if step.metrics:
-                    self._finisher.metrics(step.number, decision.type, step.metrics)
+            kept = self._conclude(step, captured, started)
         finally:
             if captured is not None:
                 try:
@@ -280,14 +266,33 @@ class Steps:
             self.shield.say(problem, f"Endoscope: {problem}")
             self.gap("when", problem)
 
+    def _conclude(self, step: Step, captured: Captured | None, started: float) -> bool:
+        """Record the step, or what is told of one that is not recorded; returns whether it was recorded."""
+        decision = self._decide(step, captured)
+        self.last_type = decision.type
+        if captured is not None and decision.keep:
+            detail = 0 if self._budget is None else self._budget.detail
+            self._finisher.record(step, captured, self._selection, decision, started, detail)
+            return True
+        if captured is not None and captured.tracer is not None:
+            self._learn_from_dropped(step, captured)
+        if decision.why:
+            self.gap("", f"step {step.number} was to be recorded: {decision.why}")
+        if step.metrics:
+            self._finisher.metrics(step.number, decision.type, step.metrics)
+        return False
+
     def _decide(self, step: Step, captured: Captured | None) -> Decision:
         if step.in_pause:
             return self._schedule.pass_over(step.type)
         held = None if captured is None else functools.partial(self._finisher.look, step, captured, self._selection)
         nonfinite = False if captured is None else captured.nonfinite
-        return self._schedule.finish(
+        said = self._schedule.user_decides
+        decision = self._schedule.finish(
             type=step.type, keep=step.keep, metrics=step.metrics, nonfinite=nonfinite, held=held
         )
+        self._schedule.user_decides = said  # a type that follows from the optimizer is no word of the user's
+        return decision
 
     def _charge(self, budget: Budget, step: Step, started: float, kind: str) -> None:
         now = time.perf_counter()
@@ -348,15 +353,12 @@ class Steps:
                 self.gap("", f"step {second.number} {BEGUN_UNKNOWN}")
 
     def _finish_divided(self, step: Step) -> None:
+        """What it holds is shared with the step that goes on, so nothing is let go of."""
         captured, step.captured = step.captured, None
         step.type = step.type or ""
         self.last = step.number
-        decision = self._decide(step, captured)
-        if captured is not None and decision.keep:
-            self._finisher.record(step, captured, self._selection, decision, time.perf_counter())
-            self._finisher.hand_over()
-        elif step.metrics:
-            self._finisher.metrics(step.number, decision.type, step.metrics)
+        self._conclude(step, captured, time.perf_counter())
+        self._finisher.hand_over()
 
     @property
     def is_over(self) -> bool:

@@ -77,8 +77,8 @@ class Learned:
             self._version = names.version
             self._structures.clear()
             self._rooms.clear()
-            self.written_parameters.clear()
-            self.used_up.clear()
+            for known in (self.overwritten, self.written_parameters, self.outside, self.used_up, self.inside):
+                known.clear()
             self._captured, self._is_due = 0, False
 
     def room_for(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> Room:
