@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -81,13 +82,13 @@ class Passes:
         self._probes: list[Probe] = []
         self._handles: list[Any] = []
         self._divided = divided  # called when the gradients of earlier passes turn out to be cleared, unused
-        self._stepped = False  # an optimizer has stepped since the last pass
+        self.stepped = False  # an optimizer has stepped since the last pass
         self._forward_since = False  # a forward pass has begun since the last backward pass
 
     def watch(self, parameters: Iterable[Tensor]) -> None:
         for parameter in parameters:
             probe = Probe(parameter)
-            hook = OwnHook(lambda p, probe=probe: self._arrived(probe, p))
+            hook = OwnHook(partial(self._arrived, probe))
             self._handles.append(parameter.register_post_accumulate_grad_hook(hook))
             self._probes.append(probe)
 
@@ -105,7 +106,7 @@ class Passes:
         with quiet():
             for probe in self._probes:
                 probe.begin()
-        self._stepped = self._forward_since = False
+        self.stepped = self._forward_since = False
 
     def forward_begins(self) -> None:
         self._forward_since = True
@@ -115,19 +116,16 @@ class Passes:
         """Whether a gradient has arrived since the last forward pass began."""
         return not self._forward_since
 
-    def optimizer_stepped(self) -> None:
-        self._stepped = True
-
     def are_cleared(self) -> bool:
         """Whether all gradients of this step are gone, and nobody has used them."""
         reached = [probe for probe in self._probes if probe.gradient is not None]
         with quiet():
             cleared = [probe.is_cleared() for probe in reached]  # each looks at its gradient as it is now
-            return bool(cleared) and not self._stepped and all(cleared) and not any(p.was_moved() for p in reached)
+            return bool(cleared) and not self.stepped and all(cleared) and not any(p.was_moved() for p in reached)
 
     def were_moved_by_hand(self) -> bool:
         with quiet():
-            return not self._stepped and any(probe.was_moved() for probe in self._probes)
+            return not self.stepped and any(probe.was_moved() for probe in self._probes)
 
     def _arrived(self, probe: Probe, parameter: Tensor) -> None:
         with quiet():
@@ -136,13 +134,13 @@ class Passes:
                 return
             if probe.gradient is not None and self._forward_since and self._was_renewed(probe, gradient):
                 others = [p for p in self._probes if p is not probe and p.gradient is not None]
-                unused = not self._stepped and not probe.was_moved()
+                unused = not self.stepped and not probe.was_moved()
                 if unused and all(p.is_cleared() and not p.was_moved() for p in others):
                     for other in self._probes:
                         other.gradient = None
                     self._divided()
             probe.note(parameter, gradient)
-            self._stepped = self._forward_since = False
+            self.stepped = self._forward_since = False
 
     def _was_renewed(self, probe: Probe, gradient: Tensor) -> bool:
         """Whether the gradient that has just arrived was not added to the one before."""

@@ -68,7 +68,8 @@ class Forwards:
         step = Step(self._steps, self._steps.next, None, explicit=False)
         step.forwards = 1
         self._steps.optimizers.forward_begins()
-        self.look_for_no_parts()
+        if self._sentinel is not None:
+            self.look_for_no_parts()
         self._steps.begin(step)
         captured, hooks = step.captured, step.hooks
         if captured is None or hooks is None:

@@ -183,12 +183,11 @@ class Steps:
         if self.is_over:
             return
         self.passes.begin_step()
-        step.in_pause = self.paused
-        if step.in_pause:
+        if self.paused:
+            step.in_pause = True
             return
         expected = step.type if step.type is not None else self._types_after.get(self.last_type, "")
-        verdict = self._schedule.begin(step.number, expected)
-        if not verdict.capture:
+        if not self._schedule.begin(step.number, expected).capture:
             return
         if not self._worker.has_room():
             self._left_out(step)
@@ -245,7 +244,8 @@ class Steps:
         self.open, self.last, step.ended = None, step.number, True
         captured, step.captured = step.captured, None
         started, kept = time.perf_counter(), False
-        step.metrics |= step.part_metrics
+        if step.part_metrics:
+            step.metrics |= step.part_metrics
         if step.type is None and not step.explicit:
             step.type = step.updated
             self._types_after[self.last_type] = step.type
@@ -262,9 +262,10 @@ class Steps:
                     self._finisher.hand_over()
             if self._budget is not None:
                 self._charge(self._budget, step, started, KEPT if kept else IDLE if captured is None else DROPPED)
-        for problem in self._schedule.take_problems() if self._schedule.problems else ():
-            self.shield.say(problem, f"Endoscope: {problem}")
-            self.gap("when", problem)
+        if self._schedule.problems:
+            for problem in self._schedule.take_problems():
+                self.shield.say(problem, f"Endoscope: {problem}")
+                self.gap("when", problem)
 
     def _conclude(self, step: Step, captured: Captured | None, started: float) -> bool:
         """Record the step, or what is told of one that is not recorded; returns whether it was recorded."""
@@ -367,12 +368,8 @@ class Steps:
 
     def is_foreign(self) -> bool:
         """Another thread than that of the open step, or than the one that trains; or a forked process."""
-        if self.is_over:
-            return True
-        step, owner = self.open, self.trainer
-        if step is not None:
-            owner = step.thread
-        return owner is not None and owner != _thread()
+        owner = self.trainer if self.open is None else self.open.thread
+        return self.closed or forks.count != self.born or (owner is not None and owner != _thread())
 
     def abandon(self, step: Step) -> None:
         captured, step.captured, self.open = step.captured, None, None

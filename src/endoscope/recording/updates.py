@@ -38,21 +38,19 @@ class Updates:
                 step = self._steps.open
             closure = args[1] if len(args) > 1 else kwargs.get("closure")
             if step is not None:
-                self._look_before_update(step, optimizer, closure is not None)
+                if getattr(optimizer, "found_inf", None) is not None:
+                    step.skipped = bool(optimizer.found_inf)
+                if step.captured is not None and not self._steps.optimizers.is_inner:
+                    self._look_before_update(step, step.captured, optimizer, closure is not None)
             if closure is not None and not self._steps.optimizers.is_inner:
                 return self._with_observed(closure, optimizer, args, kwargs)
         except Exception as error:
             self._steps.shield.failed("the beginning of an update", error)
         return None
 
-    def _look_before_update(self, step: Step, optimizer: Any, has_closure: bool) -> None:
+    def _look_before_update(self, step: Step, captured: Captured, optimizer: Any, has_closure: bool) -> None:
         """Gradients and parameters, before the optimizer writes."""
-        if getattr(optimizer, "found_inf", None) is not None:
-            step.skipped = bool(optimizer.found_inf)
-        captured = step.captured
-        if captured is None or step.hooks is None or self._steps.optimizers.is_inner:
-            return
-        if _task() == -1:
+        if _task() == -1 and step.hooks is not None:
             if captured.tracer is not None:
                 captured.tracer.pause()
             step.hooks.losses.pause()
@@ -105,12 +103,13 @@ class Updates:
             self._steps.shield.failed("the end of a step", error)
 
     def _note_update(self, step: Step, optimizer: Any) -> None:
-        self._steps.passes.optimizer_stepped()
+        optimizers = self._steps.optimizers
+        self._steps.passes.stepped = True
         step.optimizers.append(id(optimizer))
-        step.iteration = self._steps.optimizers.count(optimizer)
-        if not step.explicit and self._steps.optimizers.are_several:
-            step.updated = self._steps.optimizers.type_of(step.optimizers)
-        for name, rate in self._steps.optimizers.rates(optimizer):
+        step.iteration = optimizers.count(optimizer)
+        if not step.explicit:
+            step.updated = optimizers.type_of(step.optimizers)
+        for name, rate in optimizers.rates(optimizer):
             step.metrics.setdefault(name, rate)
 
     def _missed_step(self, optimizer: Any) -> None:
