@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 import endoscope
 from endoscope.query.recording import Recording
@@ -32,6 +33,19 @@ def test_an_old_recording_holds_what_it_held(expected: Path) -> None:
                 assert {name: row[name] for name in old} == old
         else:
             assert found[part] == values
+
+
+def test_a_recording_says_what_its_gradients_are(tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path, trial="new", when=1) as run:
+        run.watch(model, optimizer)
+        model(torch.ones(3, 2)).sum().backward()
+        optimizer.step()
+    new, old = endoscope.open(run.path), endoscope.open(EXPECTED[0].with_suffix(""))
+    assert isinstance(new, Recording) and isinstance(old, Recording)
+    assert new.gradient_means == "what the optimizer used: after accumulation, unscaling and clipping"
+    assert old.gradient_means == "what backward() computed in the step: before clipping and unscaling"
 
 
 def test_they_are_small() -> None:

@@ -24,7 +24,7 @@ from endoscope.query.names import Names
 from endoscope.query.series import Metrics, Series
 from endoscope.query.steps import Step, Steps
 from endoscope.query.values import Histogram, RawFiles
-from endoscope.schema.recording import Key
+from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, Key
 from endoscope.store import description, paths
 from endoscope.store.ahead import Ahead
 from endoscope.store.reader import Checked, Problem, RankReader
@@ -89,6 +89,11 @@ class Recording:
     @property
     def config(self) -> dict[str, Any]:
         return dict(self._description.get("config", {}))
+
+    @property
+    def gradient_means(self) -> str:
+        """What stands as the `gradient` of a parameter: recordings of earlier versions have another one."""
+        return GRADIENT_MEANINGS[GRADIENT_USED if self._description.get("gradient") == GRADIENT_USED else ""]
 
     @property
     def closed(self) -> bool:

@@ -18,6 +18,13 @@ from endoscope.schema import stats
 #: Raised when a reader of the old version would misread the new files; a column more is no reason.
 FORMAT_VERSION = 1
 
+#: What `gradient` means, by what trial.json says of it; what was recorded before that was said has the second meaning.
+GRADIENT_USED = "used"
+GRADIENT_MEANINGS = {
+    GRADIENT_USED: "what the optimizer used: after accumulation, unscaling and clipping",
+    "": "what backward() computed in the step: before clipping and unscaling",
+}
+
 GRADIENT = "gradient:"  # `of` of a gradient is this and the name of the loss
 NO_BATCH = -1  # batch_dim of a tensor that has no samples
 NO_STEP = -1  # step of a note or a gap that belongs to no step

@@ -12,7 +12,7 @@ from typing import Any
 
 from endoscope import __version__
 from endoscope.errors import NewerFormat
-from endoscope.schema.recording import FORMAT_VERSION
+from endoscope.schema.recording import FORMAT_VERSION, GRADIENT_USED
 from endoscope.store.paths import TRIAL
 from endoscope.store.sealed import seal, unseal
 
@@ -31,6 +31,7 @@ def describe(name: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
         "name": name,
         "created": time.time(),
         "versions": versions,
+        "gradient": GRADIENT_USED,
         "config": dict(config or {}),
     }
 
