@@ -157,6 +157,8 @@ class Steps:
     def leave(self, step: Step) -> None:
         if self.open is step:
             try:
+                if self.passes.were_seen and self.passes.are_cleared():
+                    step.skipped, step.iteration = True, self.optimizers.iteration
                 self.finish(step)
             except Exception as error:
                 self.shield.failed("the end of a step", error)

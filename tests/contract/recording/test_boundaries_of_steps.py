@@ -192,6 +192,24 @@ def test_updates_that_a_scaler_skips_are_steps(tmp_path: Any, clear: str) -> Non
     assert [step.skipped for step in recording.steps] == [n in BAD for n in range(9)]
 
 
+def test_an_update_that_is_skipped_in_a_block_is_marked(tmp_path: Any) -> None:
+    """The loop throws the gradients of a bad batch away, in the block of its own step."""
+    model = mlp()
+    optimizer = sgd(model)
+    with endoscope.Run(tmp_path, trial="blocks", when=1) as run:
+        run.watch(model, optimizer)
+        for n, (x, y) in enumerate(batches(6)):
+            with run.step():
+                cross_entropy(model(x), y).backward()
+                if n not in BAD:
+                    optimizer.step()
+                optimizer.zero_grad()
+    recording = endoscope.open(run.path)
+    assert [step.skipped for step in recording.steps] == [False, True, True, False, False, True]
+    weight = recording.series("0.weight", "norm", of="update")
+    assert weight.steps.tolist() == [0, 3, 4]
+
+
 @pytest.mark.parametrize("clear", ["before", "after", "at once"])
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
 def test_updates_that_a_fused_optimizer_skips_are_steps(tmp_path: Any, kind: str, clear: str) -> None:
