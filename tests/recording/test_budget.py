@@ -17,7 +17,7 @@ from torch import nn
 import endoscope
 from endoscope.errors import BadArgument
 from endoscope.recording import finishing, steps
-from endoscope.recording.budget import CREDIT_SECONDS, DROPPED, IDLE, KEPT, RARE, ROUTINE, URGENT, Budget
+from endoscope.recording.budget import CREDIT_SECONDS, DROPPED, IDLE, KEPT, Budget
 from endoscope.recording.worker import Worker
 
 
@@ -31,11 +31,11 @@ class Run:
         self.added = self.trained = self.first = 0.0
         self.hooks = 0.0  # that each step costs
 
-    def run(self, steps: int, type: str = "", importance: int = ROUTINE) -> Run:
+    def run(self, steps: int, type: str = "", urgent: bool = False) -> Run:
         first = self.budget.steps
         for number in range(first, first + steps):
             plain, kind, cost = self.step(number), IDLE, 0.0
-            if self.budget.allows(type, importance):
+            if self.budget.allows(type, urgent):
                 kind, cost = KEPT, self.cost(number) * (1.0, 0.4, 0.1)[self.budget.detail]
                 self.first = self.first if self.kept else cost
                 self.added += cost if self.kept else 0.0
@@ -165,14 +165,14 @@ def test_captured_steps_that_are_decided_against_are_charged() -> None:
 
 
 def test_urgent_steps_are_refused_when_nothing_is_left() -> None:
-    run = Run(0.01, steady(0.001), steady(0.4)).run(100, importance=URGENT)
+    run = Run(0.01, steady(0.001), steady(0.4)).run(100, urgent=True)
     assert 2 <= len(run.kept) < 30
     assert run.budget.refused[""] == 100 - len(run.kept)
 
 
 def test_the_first_step_of_a_type_is_always_recorded() -> None:
     run = Run(1e-6, steady(0.001), steady(1.0)).run(100)
-    assert run.budget.allows("another", RARE)
+    assert run.budget.allows("another")
 
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.5, True, "5 %", None])

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.recording import policies
-from endoscope.recording.budget import RARE, ROUTINE, URGENT, Budget
-from endoscope.recording.schedule import Decision, Schedule, StepInfo, Verdict
+from endoscope.recording.budget import Budget
+from endoscope.recording.schedule import Schedule, Verdict
+from endoscope.recording.verdicts import Decision, StepInfo
 
-LET_GO, RECORD, HOLD = Verdict(False, True), Verdict(True, True, final=True), Verdict(True, False)
-RECORD_UNLESS = Verdict(True, True)  # the end of the step still has a say
+LET_GO, RECORD, HOLD = Verdict(False, True), Verdict(True, True), Verdict(True, False)
 
 
 def run(schedule: Schedule, types: list[str], **finish: Any) -> list[int]:
@@ -74,7 +74,7 @@ def test_policies_are_told_what_is_known() -> None:
 
 def test_an_early_policy_may_return_a_decision() -> None:
     schedule = Schedule(lambda info: Decision(True, samples=(3, 1), why="because"))
-    assert schedule.begin(0) == RECORD_UNLESS
+    assert schedule.begin(0) == RECORD
     assert schedule.finish() == Decision(True, (3, 1), "because")
 
 
@@ -94,7 +94,7 @@ def test_late_policies_hold_every_step_until_its_end() -> None:
         verdicts.append(schedule.begin(number))
         decision = schedule.finish(metrics={"loss": 9.0 if number == 50 else 1.0})
         recorded += [(number, decision.why)] * decision.keep
-    assert verdicts == [RECORD_UNLESS] + [HOLD] * 59
+    assert verdicts == [RECORD] + [HOLD] * 59
     assert recorded == [(0, "every(100)"), (50, "spike: loss 9, usually 1")]
 
 
@@ -381,10 +381,10 @@ class Purse(Budget):
     def __init__(self, *answers: bool) -> None:
         super().__init__(0.5)
         self.answers = list(answers)
-        self.asked: list[tuple[str, int, bool]] = []
+        self.asked: list[tuple[str, bool, bool]] = []
 
-    def allows(self, type: str = "", importance: int = ROUTINE, *, tentative: bool = False) -> bool:
-        self.asked.append((type, importance, tentative))
+    def allows(self, type: str = "", urgent: bool = False, *, tentative: bool = False) -> bool:
+        self.asked.append((type, urgent, tentative))
         return self.answers.pop(0)
 
 
@@ -404,13 +404,11 @@ def test_nothing_is_asked_for_steps_that_nobody_wants() -> None:
     assert budget.asked == []
 
 
-def test_what_is_important() -> None:
-    budget = Purse(*[True] * 20)
-    run(Schedule(policies.every(1), budget), ["a"] * 5 + ["b"])
-    assert [importance for _, importance, _ in budget.asked] == [RARE] * 3 + [ROUTINE] * 2 + [RARE]
-    budget = Purse(True)
+def test_what_is_asked_for_by_number_is_urgent() -> None:
+    budget = Purse(True, True)
+    run(Schedule(policies.every(1), budget), ["a"])
     run(Schedule(policies.at({0}), budget), ["a"])
-    assert budget.asked == [("a", URGENT, False)]
+    assert budget.asked == [("a", False, False), ("a", True, False)]
 
 
 def test_a_trigger_pays_for_holding_and_then_for_recording() -> None:
@@ -422,7 +420,7 @@ def test_a_trigger_pays_for_holding_and_then_for_recording() -> None:
     assert schedule.finish(nonfinite=True) == Decision(
         False, why="NaN or infinity in recorded tensors, but the budget is used up"
     )
-    assert budget.asked == [("", ROUTINE, True), ("", URGENT, False)] * 2
+    assert budget.asked == [("", False, True), ("", True, False)] * 2
 
 
 def test_a_trigger_learns_from_steps_that_could_not_be_held() -> None:
@@ -440,7 +438,7 @@ def test_what_the_user_decides_is_urgent_and_paid_under_the_late_type() -> None:
     schedule.user_decides = True
     schedule.begin(0, "a")
     assert schedule.finish(type="b", keep=True).keep
-    assert budget.asked == [("a", ROUTINE, True), ("b", URGENT, False)]
+    assert budget.asked == [("a", False, True), ("b", True, False)]
 
 
 def test_a_step_is_paid_once() -> None:

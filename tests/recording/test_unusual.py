@@ -89,7 +89,7 @@ def test_types_have_their_own_state_and_old_ones_are_forgotten() -> None:
     for number in range(1000):
         states[str(number)]
     assert states["a"] is not first
-    assert len(states._states) == 1000
+    assert len(states) == 1000
 
 
 @pytest.mark.parametrize(

@@ -18,20 +18,18 @@ The very first recorded step loads kernels: it is reported as start-up and not c
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from statistics import median
 from typing import Any
 
 from endoscope.errors import BadArgument
 
-# How important a recording is. The less important leave more for what may come.
-ROUTINE = 0  # one step of many
-RARE = 1  # a type of step that was hardly recorded so far
-URGENT = 2  # triggers, and what the user asks for
-
 IDLE, DROPPED, KEPT = "idle", "dropped", "kept"
 
-CREDIT_SECONDS = 0.5  # that may be spent beyond the share
+# That may be spent beyond the share. Without it the first steps, at which people look first, would hardly be recorded:
+# no time has passed yet that they could take a share of. In a run of a few seconds it is most of what is spent.
+CREDIT_SECONDS = 0.5
 HORIZON_STEPS = 256  # what may be spent is looked at for so many steps ahead at least
 MOST_DISTANT = 10  # recorded steps of a type are never further apart than this share of its steps: one tenth
 SAMPLE_EVERY = 61  # idle steps: in one of so many our hooks look at the clock
@@ -40,36 +38,48 @@ _REMEMBERED = 15  # durations of each kind
 _PACE_STEPS = 128
 _IDLE_WITHIN = 32  # steps: so often one is left idle, or nobody would know what the others cost
 _HOOKS_UNSEEN = 1.5  # what hooks cost, calls and caches included ÷ what passes inside of them
+_NEVER = 1 << 40  # a distance
 
 
-class Durations:
-    """Of the last steps of one type."""
+class _Steps:
+    """The steps of one type: how many there were, and how long the last ones took."""
 
     def __init__(self) -> None:
         self.seen = 0
-        self.last_kept = -1
-        self.last_idle = -1
-        self.idle: deque[float] = deque(maxlen=_REMEMBERED)
-        self.captured: dict[str, deque[float]] = {kind: deque(maxlen=_REMEMBERED) for kind in (DROPPED, KEPT)}
-        self.plain = 0.0  # of an idle step, or the best guess
+        self.last_kept = self.last_idle = -1
+        self.plain = 0.0  # seconds of an idle step, or the best guess
         self.costs: dict[str, float] = {}  # by kind: what it adds
+        self._recent: dict[str, deque[float]] = {kind: deque(maxlen=_REMEMBERED) for kind in (IDLE, DROPPED, KEPT)}
+
+    @property
+    def idle(self) -> deque[float]:
+        return self._recent[IDLE]
+
+    @property
+    def most(self) -> int:
+        """The largest distance to the next recorded one."""
+        return self.seen // MOST_DISTANT + 1
 
     def add(self, kind: str, seconds: float, own: float) -> float:
         """Returns what the step has cost more than an idle one; `own` is what our own clock says."""
+        cost = 0.0
         if kind == IDLE:
             self.last_idle = self.seen
             self.idle.append(seconds)
             self.plain = median(self.idle)
-            cost = 0.0
         else:
-            if kind == KEPT:
-                self.last_kept = self.seen
+            self.last_kept = self.seen if kind == KEPT else self.last_kept
             cost = max(seconds - self.plain, own) if self.idle else own
             self.plain = self.plain if self.idle else max(seconds - own, 0.0)
-            self.captured[kind].append(cost)
-            self.costs[kind] = median(self.captured[kind])
+            self._recent[kind].append(cost)
+            self.costs[kind] = median(self._recent[kind])
         self.seen += 1
         return cost
+
+    def forget_start_up(self, cost: float) -> None:
+        """The first recorded step of a run says little: the next ones will be cheaper."""
+        self._recent[KEPT].clear()
+        self.costs[KEPT] = min(cost, 2 * self.plain)
 
 
 class Budget:
@@ -89,7 +99,7 @@ class Budget:
         self.detail = 0  # 0: everything, 1: no raw values, 2: no samples and units either
         self.refused: Counter[str] = Counter()  # type -> steps that should have been recorded
         self.unwatched = 0  # steps whose values were not even held for a late decision
-        self._types: dict[str, Durations] = {}
+        self._types: dict[str, _Steps] = {}
         self._hooks: deque[float] = deque(maxlen=_REMEMBERED)
         self._written = 0.0  # seconds of the writer that are accounted for
         self._idle_steps = 0
@@ -99,9 +109,9 @@ class Budget:
 
     def step_ended(self, type: str, seconds: float, kind: str, own: float = 0.0, writer: float = 0.0) -> None:
         """A step took so long, `own` of it in our own code; `writer` is what the writer thread has taken in all."""
-        durations = self._durations(type)
-        is_first = kind == KEPT and not any(d.costs.get(KEPT) for d in self._types.values())
-        cost = durations.add(kind, seconds, own)
+        steps = self._steps_of(type)
+        is_first = kind == KEPT and not self._cost_of_any()
+        cost = steps.add(kind, seconds, own)
         written, self._written = writer - self._written, writer
         self.steps += 1
         self._idle_steps += kind == IDLE
@@ -110,12 +120,11 @@ class Budget:
         self._pace += (plain - self._pace) / min(self.steps, _PACE_STEPS)
         if is_first:
             self.start_up_seconds += cost + written
-            durations.captured[KEPT].clear()
-            durations.costs[KEPT] = min(cost, 2 * durations.plain)  # the next ones will be cheaper
+            steps.forget_start_up(cost)
         else:
             self.spent_seconds += cost + written
             if kind == KEPT:
-                durations.costs[KEPT] += written
+                steps.costs[KEPT] += written
 
     def hooks_took(self, seconds: float) -> None:
         """In an idle step, inside of our hooks."""
@@ -128,75 +137,68 @@ class Budget:
 
     # ---- what may happen -------------------------------------------------------------------------
 
-    def allows(self, type: str = "", importance: int = ROUTINE, *, tentative: bool = False) -> bool:
+    def allows(self, type: str = "", urgent: bool = False, *, tentative: bool = False) -> bool:
         """Whether a step may be recorded or, `tentative`, captured until it is decided. A refusal is counted."""
-        durations = self._durations(type)
+        steps = self._steps_of(type)
         if tentative:
-            allowed = self._fits(durations, durations.costs.get(DROPPED, 0.0) + 0.1 * self._cost(durations))
+            allowed = self._is_on_grid(steps, steps.costs.get(DROPPED, 0.0) + 0.1 * self._cost(steps))
             self.unwatched += not allowed
             return allowed
-        must = durations.last_kept < 0 or durations.seen - durations.last_kept >= self._most(durations)
-        if self._is_affordable(durations, importance):
+        if self._is_affordable(steps, urgent):
             self.detail = 0
-            return True
-        if must:
+        elif steps.last_kept < 0 or steps.seen - steps.last_kept >= steps.most:
             self.detail = 0 if self._balance() > 0 else min(self.detail + 1, 2)
-            return True
-        self.refused[type] += 1
-        return False
-
-    def distance(self, type: str = "") -> int:
-        """Between the next recorded steps of a type."""
-        durations = self._durations(type)
-        return min(self._distance_for(self._cost(durations), durations), _power_below(self._most(durations)))
-
-    def _is_affordable(self, durations: Durations, importance: int) -> bool:
-        if importance == URGENT:
-            return self._balance() > self._cost(durations) or not durations.costs
-        if durations.seen - durations.last_idle > _IDLE_WITHIN and len(durations.idle) < _REMEMBERED:
+        else:
+            self.refused[type] += 1
             return False
-        return self._fits(durations, self._cost(durations))
+        return True
 
-    def _fits(self, durations: Durations, cost: float) -> bool:
-        distance = self._distance_for(cost, durations)
-        return bool(distance) and durations.seen % distance == 0
+    def _is_affordable(self, steps: _Steps, urgent: bool) -> bool:
+        if urgent:
+            return self._balance() > self._cost(steps) or not steps.costs
+        if steps.seen - steps.last_idle > _IDLE_WITHIN and len(steps.idle) < _REMEMBERED:
+            return False
+        return self._is_on_grid(steps, self._cost(steps))
 
-    def _distance_for(self, cost: float, durations: Durations) -> int:
-        """The smallest distance at which so costly steps keep within what may be spent in the next steps."""
+    def _is_on_grid(self, steps: _Steps, cost: float) -> bool:
+        """Of the smallest distance at which so costly steps keep within what may be spent in the next steps."""
         ahead = max(self.steps, HORIZON_STEPS)
         rest = self._balance() + ahead * (_SPENDABLE * self.fraction * self._pace - self.hook_seconds)
         if cost <= 0.0:
-            return 1
-        if rest <= 0.0:
-            return 1 << 40
-        return _power_above(cost * ahead / rest)
+            distance = 1
+        else:
+            distance = _power_above(cost * ahead / rest) if rest > 0.0 else _NEVER
+        return steps.seen % distance == 0
 
     def _balance(self) -> float:
         """What may be spent now."""
-        hooks = self.hook_seconds * self._idle_steps
-        return _SPENDABLE * self.fraction * self.trained_seconds + CREDIT_SECONDS - self.spent_seconds - hooks
+        share = _SPENDABLE * self.fraction * self.trained_seconds
+        return share + CREDIT_SECONDS - self.spent_seconds - self._hooks_in_all
 
-    def _most(self, durations: Durations) -> int:
-        return durations.seen // MOST_DISTANT + 1
-
-    def _cost(self, durations: Durations) -> float:
+    def _cost(self, steps: _Steps) -> float:
         """Of a recorded step; a type that was never recorded is taken to be as costly as any."""
-        known = durations.costs.get(KEPT)
-        return known if known is not None else max((d.costs.get(KEPT, 0.0) for d in self._types.values()), default=0.0)
+        known = steps.costs.get(KEPT)
+        return self._cost_of_any() if known is None else known
 
-    def _durations(self, type: str) -> Durations:
-        found = self._types.get(type)
-        if found is None:
-            found = self._types[type] = Durations()
-        return found
+    def _cost_of_any(self) -> float:
+        return max((steps.costs.get(KEPT, 0.0) for steps in self._types.values()), default=0.0)
+
+    def _steps_of(self, type: str) -> _Steps:
+        steps = self._types.get(type)
+        if steps is None:
+            steps = self._types[type] = _Steps()
+        return steps
 
     # ---- what to tell ----------------------------------------------------------------------------
 
     @property
+    def _hooks_in_all(self) -> float:
+        return self.hook_seconds * self._idle_steps
+
+    @property
     def share(self) -> float:
         """Of the training time that recording has taken so far, hooks included."""
-        spent = self.spent_seconds + self.hook_seconds * self._idle_steps
-        return spent / self.trained_seconds if self.trained_seconds else 0.0
+        return (self.spent_seconds + self._hooks_in_all) / self.trained_seconds if self.trained_seconds else 0.0
 
     @property
     def hooks_alone_break_it(self) -> bool:
@@ -208,19 +210,16 @@ class Budget:
             "fraction": self.fraction,
             "share": self.share,
             "spent_seconds": self.spent_seconds,
-            "hook_seconds": self.hook_seconds * self._idle_steps,
+            "hook_seconds": self._hooks_in_all,
             "start_up_seconds": self.start_up_seconds,
             "trained_seconds": self.trained_seconds,
             "steps": self.steps,
             "refused": dict(self.refused),
             "unwatched": self.unwatched,
-            "expected_seconds": {type: d.costs[KEPT] for type, d in self._types.items() if KEPT in d.costs},
+            "expected_seconds": {type: s.costs[KEPT] for type, s in self._types.items() if KEPT in s.costs},
         }
 
 
 def _power_above(number: float) -> int:
-    return 1 << max(0, (max(1, -int(-number // 1)) - 1).bit_length())
-
-
-def _power_below(number: int) -> int:
-    return 1 << (max(number, 1).bit_length() - 1)
+    """The smallest power of two that is not smaller."""
+    return 1 << max(math.ceil(number) - 1, 0).bit_length()

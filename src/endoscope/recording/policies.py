@@ -1,16 +1,16 @@
 """When to record: policies for `Run(when=…)`.
 
-A policy is a function of what is known about a step (`StepInfo`) that returns True or False. Those below count each
-type of step by itself, so a type that appears late is recorded as densely as the others were at their beginning. A step
-that is due but could not be recorded, for lack of budget, stays due until one of its type is recorded.
+A policy is a function of what is known about a step (`StepInfo`) that returns True or False. It is asked when the step
+begins, or when it has ended if it looks at what only the end can tell. Those below count each type of step by itself,
+so a type that appears late is recorded as densely as the others were at their beginning. A step that is due but could
+not be recorded, for lack of budget, stays due until one of its type is recorded.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from endoscope.analysis.anomalies import Anomaly
 from endoscope.errors import BadArgument
@@ -32,17 +32,43 @@ __all__ = [
     "preview",
 ]
 
+#: What users may pass as `when`; None is the default.
+When = Policy | Anomaly | int | None
+
 _LAST_STEP = 2**63  # later than any step
+
+
+class _Rule:
+    """A function of what is known about a step, with the text that a reader of the recording sees."""
+
+    def __init__(self, text: str, says: Callable[..., bool], *settings: Any, urgent: bool = False) -> None:
+        self._text, self._says, self._settings = text, says, settings
+        self.urgent = urgent  # among the last to be given up when the budget is short
+
+    def __call__(self, info: StepInfo) -> bool:
+        return self._says(info, *self._settings)
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 def every(n: int) -> Policy:
     """Record every `n`-th step of each type, beginning with the first."""
-    return _Every(whole("n", n, 1))
+    return _Rule(f"every({n})", _is_multiple, whole("n", n, 1))
+
+
+def _is_multiple(info: StepInfo, n: int) -> bool:
+    # Due once a multiple of n lies behind the last recorded step: one that could not be recorded is made up for.
+    return info.seen // n > (info.seen - info.unrecorded - 1) // n
 
 
 def first(n: int) -> Policy:
     """Record the first `n` steps of each type."""
-    return _First(whole("n", n, 1))
+    return _Rule(f"first({n})", _is_among_first, whole("n", n, 1))
+
+
+def _is_among_first(info: StepInfo, n: int) -> bool:
+    return info.recorded < n
 
 
 def decaying(dense_steps: int = 20, *, growth: float = 1.03, max_recorded: int = 500) -> Policy:
@@ -50,12 +76,44 @@ def decaying(dense_steps: int = 20, *, growth: float = 1.03, max_recorded: int =
 
     At most `max_recorded` steps of a type are recorded for this reason, however long training goes on.
     """
-    return _Decaying(whole("dense_steps", dense_steps, 1), growth, whole("max_recorded", max_recorded, 1))
+    dense, most = whole("dense_steps", dense_steps, 1), whole("max_recorded", max_recorded, 1)
+    if isinstance(growth, bool) or not isinstance(growth, (int, float)) or not 1 < growth <= 1000:
+        raise BadArgument(
+            f"growth={growth!r} must be above 1, and at most 1000: growth=1.03 records again when 3 % more steps "
+            "have been seen than at the last time. To record without end use every(n)."
+        )
+    text = f"decaying({dense_steps}, growth={growth!r}, max_recorded={max_recorded})"
+    return _Rule(text, _is_planned, _geometric(min(dense, most), growth, most))
+
+
+def _is_planned(info: StepInfo, plan: list[int]) -> bool:
+    # Due if the plan has an entry behind the last recorded step: each entry causes at most one recording.
+    return bisect_right(plan, info.seen) > bisect_left(plan, info.seen - info.unrecorded)
+
+
+def _geometric(dense: int, growth: float, most: int) -> list[int]:
+    """0, 1, 2, … up to `dense` of them, then growing by a factor but at least by one; at most `most` numbers."""
+    plan = list(range(dense))
+    exact = float(dense - 1)
+    while len(plan) < most and exact < _LAST_STEP:
+        exact = max(exact * growth, exact + 1)
+        plan.append(int(exact))
+    return plan
 
 
 def at(numbers: Iterable[int]) -> Policy:
     """Record the steps with these numbers, whatever their type."""
-    return _At(numbers)
+    if isinstance(numbers, (str, bytes)) or not isinstance(numbers, Iterable):
+        raise BadArgument(f"at({numbers!r}) needs a collection of step numbers: at({{0, 10, 100}}).")
+    # A range is asked as it is: it may be long, and knows its members without listing them.
+    meant = numbers if isinstance(numbers, range) else frozenset(whole("number", n, 0) for n in numbers)
+    shown = [] if isinstance(meant, range) else [str(number) for number in sorted(meant)]
+    text = repr(meant) if isinstance(meant, range) else f"{{{', '.join(shown[:5] + ['…'] * (len(shown) > 5))}}}"
+    return _Rule(f"at({text})", _is_one_of, meant, urgent=True)  # nothing makes up for a step that is named
+
+
+def _is_one_of(info: StepInfo, numbers: Collection[int]) -> bool:
+    return info.number in numbers
 
 
 def either(*policies: Policy | Anomaly | int) -> Policy:
@@ -65,35 +123,61 @@ def either(*policies: Policy | Anomaly | int) -> Policy:
     return _Either(tuple(policy_of(policy) for policy in policies))
 
 
-def preview(when: Policy | int | None, steps: int, type_of: Callable[[int], str] | None = None) -> list[int]:
+class _Either:
+    def __init__(self, policies: tuple[Policy, ...]) -> None:
+        self.policies = policies
+
+    def __call__(self, info: StepInfo) -> bool:
+        answers = [policy(info) for policy in self.policies]  # of all: one that remembers steps must see each of them
+        return any(_says_yes(answer) for answer in answers)
+
+    def __repr__(self) -> str:
+        return f"either({', '.join(map(name_of, self.policies))})"
+
+
+def preview(when: When, steps: int, type_of: Callable[[int], str] | None = None) -> list[int]:
     """The numbers of the steps, of the first `steps`, that a policy would record.
 
     `type_of` gives the type of a step from its number. Late policies are left out: nothing happens in these steps.
     """
-    policies = [policy for policy in parts_of(policy_of(when)) if not is_late(policy)]
-    recorded = []
+    policies = parts_of(policy_of(when))
+    found = []
     counts: dict[str, tuple[int, int, int]] = {}  # type -> steps seen, recorded, and seen since the last recorded
     for number in range(steps):
         type = "" if type_of is None else type_of(number)
-        seen, kept, unrecorded = counts.get(type, (0, 0, 0))
-        info = StepInfo(number, type, seen, kept, None, unrecorded)
+        seen, recorded, unrecorded = counts.get(type, (0, 0, 0))
+        info = StepInfo(number, type, seen, recorded, None, unrecorded)
         if any(_wants(policy, info) for policy in policies):
-            recorded.append(number)
-            kept, unrecorded = kept + 1, -1
-        counts[type] = (seen + 1, kept, unrecorded + 1)
-    return recorded
+            found.append(number)
+            recorded, unrecorded = recorded + 1, -1
+        counts[type] = (seen + 1, recorded, unrecorded + 1)
+    return found
 
 
 def _wants(policy: Policy, info: StepInfo) -> bool:
     try:
-        return says_yes(policy(info))
+        return _says_yes(policy(info))
     except NotKnownYet:
         return False
 
 
-def says_yes(answer: Any) -> bool:
-    """Whether what a policy returned means that the step is to be recorded."""
+def _says_yes(answer: Any) -> bool:
     return answer.keep if isinstance(answer, Decision) else bool(answer)
+
+
+# ---- what users mean by `when` -------------------------------------------------------------------
+
+#: What is easily passed without being called, and what to write instead.
+_FACTORIES: tuple[tuple[Any, str], ...] = (
+    (every, "every(100)"),
+    (first, "first(10)"),
+    (decaying, "decaying()"),
+    (at, "at({0, 10, 100})"),
+    (either, "either(every(100), on_nonfinite())"),
+    (on_nonfinite, "on_nonfinite()"),
+    (on_spike, "on_spike('loss')"),
+    (on_outlier_samples, "on_outlier_samples('loss', 5)"),
+)
 
 
 def policy_of(when: Any) -> Policy:
@@ -126,124 +210,8 @@ def parts_of(policy: Policy) -> tuple[Policy, ...]:
     return (policy.fresh() if isinstance(policy, Trigger) else policy,)
 
 
-def is_late(policy: Policy) -> bool:
-    """Whether the policy wants to be asked when the step has ended."""
-    return bool(getattr(policy, "late", False))
-
-
-def is_urgent(policy: Policy) -> bool:
-    """Whether what the policy asks for is among the last to be given up when the budget is short."""
-    return bool(getattr(policy, "urgent", False))
-
-
 def name_of(policy: Policy) -> str:
     """The policy as a reader of the recording would like to see it."""
     text = repr(policy)
     name = getattr(policy, "__name__", type(policy).__name__ if " at 0x" in text else text)
     return "a function" if name == "<lambda>" else str(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Every:
-    n: int
-
-    def __call__(self, info: StepInfo) -> bool:
-        # Due once a multiple of n lies behind the last recorded step: one that could not be recorded is made up for.
-        return info.seen // self.n > (info.seen - info.unrecorded - 1) // self.n
-
-    def __repr__(self) -> str:
-        return f"every({self.n})"
-
-
-@dataclass(frozen=True, slots=True)
-class _First:
-    n: int
-
-    def __call__(self, info: StepInfo) -> bool:
-        return info.recorded < self.n
-
-    def __repr__(self) -> str:
-        return f"first({self.n})"
-
-
-class _Decaying:
-    """Holds the plan for one type: at which counts of steps seen a recording becomes due.
-
-    Due means that the plan has an entry behind the last recorded step. So each entry causes at most one recording,
-    and their number bounds the total, whatever else is recorded or refused in between.
-    """
-
-    __slots__ = ("_plan", "_repr")
-
-    def __init__(self, dense_steps: int, growth: float, max_recorded: int) -> None:
-        if isinstance(growth, bool) or not isinstance(growth, (int, float)) or not 1 < growth <= 1000:
-            raise BadArgument(
-                f"growth={growth!r} must be above 1, and at most 1000: growth=1.03 records again when 3 % more steps "
-                "have been seen than at the last time. To record without end use every(n)."
-            )
-        self._plan = _geometric(min(dense_steps, max_recorded), growth, max_recorded)
-        self._repr = f"decaying({dense_steps}, growth={growth!r}, max_recorded={max_recorded})"
-
-    def __call__(self, info: StepInfo) -> bool:
-        return bisect_right(self._plan, info.seen) > bisect_left(self._plan, info.seen - info.unrecorded)
-
-    def __repr__(self) -> str:
-        return self._repr
-
-
-def _geometric(dense: int, growth: float, most: int) -> list[int]:
-    """0, 1, 2, … up to `dense` of them, then growing by a factor but at least by one; at most `most` numbers."""
-    plan = list(range(dense))
-    exact = float(dense - 1)
-    while len(plan) < most and exact < _LAST_STEP:
-        exact = max(exact * growth, exact + 1)
-        plan.append(int(exact))
-    return plan
-
-
-class _At:
-    urgent: ClassVar[bool] = True  # asked for by number: nothing else makes up for it
-
-    def __init__(self, numbers: Iterable[int]) -> None:
-        if isinstance(numbers, (str, bytes)) or not isinstance(numbers, Iterable):
-            raise BadArgument(f"at({numbers!r}) needs a collection of step numbers: at({{0, 10, 100}}).")
-        # A range is asked as it is: it may be long, and knows its members without listing them.
-        self._numbers = numbers if isinstance(numbers, range) else frozenset(whole("number", n, 0) for n in numbers)
-
-    def __call__(self, info: StepInfo) -> bool:
-        return info.number in self._numbers
-
-    def __repr__(self) -> str:
-        if isinstance(self._numbers, range):
-            return f"at({self._numbers})"
-        shown = [str(number) for number in sorted(self._numbers)]
-        return f"at({{{', '.join(shown[:5] + ['…'] * (len(shown) > 5))}}})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Either:
-    policies: tuple[Policy, ...]
-
-    @property
-    def late(self) -> bool:
-        return any(is_late(policy) for policy in self.policies)
-
-    def __call__(self, info: StepInfo) -> bool:
-        answers = [policy(info) for policy in self.policies]  # of all: one that remembers steps must see each of them
-        return any(says_yes(answer) for answer in answers)
-
-    def __repr__(self) -> str:
-        return f"either({', '.join(name_of(policy) for policy in self.policies)})"
-
-
-#: What is easily passed without being called, and what to write instead.
-_FACTORIES: tuple[tuple[Any, str], ...] = (
-    (every, "every(100)"),
-    (first, "first(10)"),
-    (decaying, "decaying()"),
-    (at, "at({0, 10, 100})"),
-    (either, "either(every(100), on_nonfinite())"),
-    (on_nonfinite, "on_nonfinite()"),
-    (on_spike, "on_spike('loss')"),
-    (on_outlier_samples, "on_outlier_samples('loss', 5)"),
-)

@@ -1,4 +1,4 @@
-"""Late policies: they look at a finished step and keep it because something unusual happened in it.
+"""Policies that look at a finished step and keep it because something unusual happened in it.
 
 Each type of step is compared with its own past. A trigger is asked about every step, recorded or not, so it knows what
 is usual. Of one unusual stretch only the first steps are kept: a run that has turned to NaN is not recorded for ever.
@@ -7,8 +7,9 @@ is usual. Of one unusual stretch only the first steps are kept: a run that has t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from endoscope.recording.arguments import whole
 from endoscope.recording.unusual import ByType, Limits, Stretch, Window
 from endoscope.recording.verdicts import Decision, StepInfo
 
-#: After so many steps without its metric a trigger complains, once.
+#: After so many steps without what it looks at a trigger complains, once.
 PATIENCE_STEPS = 100
 
-_NOTHING = Decision(False)
+NOTHING = Decision(False)
 
 
 def on_nonfinite() -> Trigger:
@@ -60,166 +61,125 @@ def on_outlier_samples(
     The metric has one number for each sample. The largest of them is compared with the largest of earlier steps, as
     in `on_spike`. If the step is recorded for another reason, its `k` worst samples are the first to be kept raw.
     """
-    return _OnOutlierSamples(metric, k, Limits(window_steps, warmup_steps, deviations, relative_floor))
+    limits = Limits(window_steps, warmup_steps, deviations, relative_floor)
+    return _OnOutlierSamples(metric, limits, whole("k", k, 1))
 
 
-class Trigger:
-    """A late policy that may remember earlier steps."""
+@dataclass(repr=False, eq=False)
+class Trigger(ABC):
+    """What a trigger remembers of earlier steps stands in fields that are not arguments."""
 
-    late: ClassVar[bool] = True  # asked when the step has ended
-    urgent: ClassVar[bool] = True  # among the last to be given up when the budget is short
+    urgent: bool = field(default=True, init=False)  # among the last to be given up when the budget is short
+    _missed: int = field(default=0, init=False)  # steps without what it looks at; -1: it was there once
 
-    def __call__(self, info: StepInfo) -> Decision:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, info: StepInfo) -> Decision: ...
 
     def fresh(self) -> Trigger:
         """The same policy without memory: two runs that are given one object do not share what they saw."""
-        raise NotImplementedError
+        return replace(self)
+
+    def is_missing(self, there: bool) -> bool:
+        """Whether what it looks at was in none of the first steps; True only once."""
+        self._missed = -1 if there or self._missed < 0 else self._missed + 1
+        return self._missed == PATIENCE_STEPS
 
 
+@dataclass(repr=False, eq=False)
 class _OnNonfinite(Trigger):
-    def __init__(self) -> None:
-        self._tensors = ByType(Stretch)
-        self._metrics = ByType(Stretch)
+    # Counted apart: a model with an infinite mask in every step can still have its loss turn to NaN.
+    _tensors: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
+    _metrics: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
 
     def __call__(self, info: StepInfo) -> Decision:
-        # Counted apart: a model with an infinite mask in every step can still have its loss turn to NaN.
-        bad = [name for name, value in info.metrics.items() if not _all_finite(value)]
+        bad = [name for name, value in info.metrics.items() if not _is_finite(value)]
         new_in_metrics = self._metrics[info.type].keeps(bool(bad))
         new_in_tensors = self._tensors[info.type].keeps(info.nonfinite)
         if not (new_in_metrics or new_in_tensors):
-            return _NOTHING
+            return NOTHING
         where = [f"metric {name}" for name in bad] + ["recorded tensors"] * info.nonfinite
         return Decision(True, why=f"NaN or infinity in {', '.join(where)}")
-
-    def fresh(self) -> Trigger:
-        return _OnNonfinite()
 
     def __repr__(self) -> str:
         return "on_nonfinite()"
 
 
-class _Past:
-    """What is remembered of one type of step."""
-
-    __slots__ = ("stretch", "window")
-
-    def __init__(self, size: int) -> None:
-        self.window = Window(size)
-        self.stretch = Stretch()
-
-
+@dataclass(repr=False, eq=False)
 class _OfMetric(Trigger):
     """A trigger that compares one number of each step with its past."""
 
-    def __init__(self, metric: str, limits: Limits) -> None:
-        if not isinstance(metric, str) or not metric:
-            raise BadArgument(f"metric={metric!r} is no name of a metric. Use one such as 'loss'.")
-        self.metric = metric
-        self._limits = limits
-        self._past = ByType(lambda: _Past(limits.window_steps))
-        self._found = False
-        self._missed = 0  # steps without the metric, as long as it was never there
-        self._others: dict[str, None] = {}  # names of the metrics that were there instead
+    metric: str
+    limits: Limits
+    _stretches: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
+    _windows: ByType[Window] = field(init=False)
+    _others: dict[str, None] = field(default_factory=dict, init=False)  # metrics that were there instead
 
-    def _read(self, info: StepInfo) -> Any:
-        """The metric of this step; None if it has none, or one of no samples."""
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, str) or not self.metric:
+            raise BadArgument(f"metric={self.metric!r} is no name of a metric. Use one such as 'loss'.")
+        self._windows = ByType(lambda: Window(self.limits.window_steps))
+
+    def __call__(self, info: StepInfo) -> Decision:
         value = info.metrics.get(self.metric)
-        if value is not None:
-            if not isinstance(value, float) and not np.size(value):
-                return None
-            self._found = True
-        elif not self._found:
-            self._miss(info.metrics)
-        return value
-
-    def _miss(self, metrics: Mapping[str, Any]) -> None:
-        self._missed += 1
-        if self._missed <= PATIENCE_STEPS:
-            self._others.update(dict.fromkeys(metrics))
-        if self._missed == PATIENCE_STEPS:
-            there = ", ".join(map(repr, self._others)) or "none"
+        if 0 <= self._missed < PATIENCE_STEPS and value is None:
+            self._others |= dict.fromkeys(info.metrics)
+        if self.is_missing(value is not None):
+            others, self._others = ", ".join(map(repr, self._others)) or "none", {}
             raise BadArgument(
                 f"{self!r}: none of the first {PATIENCE_STEPS} steps had a metric {self.metric!r}; there were: "
-                f"{there}. Report it with step.metric({self.metric!r}, value)."
+                f"{others}. Report it with step.metric({self.metric!r}, value)."
             )
+        is_there = value is not None and (isinstance(value, float) or np.size(value) > 0)
+        return self._judge(info.type, value) if is_there else NOTHING
 
-    def _judge(self, type: str, value: float) -> str:
+    @abstractmethod
+    def _judge(self, type: str, value: Any) -> Decision: ...
+
+    def _is_kept(self, type: str, value: float) -> str:
         """Why to keep the step because of this value, "" if not; then learn from the value."""
-        past = self._past[type]
-        why = ""
-        if past.stretch.keeps(self._limits.exceeded(value, past.window)):
-            usual = f", usually {past.window.median():.4g}" if len(past.window) else ""
-            why = f"{value:.4g}{usual}"
+        window, why = self._windows[type], ""
+        if self._stretches[type].keeps(self.limits.exceeded(value, window)):
+            why = f"{value:.4g}" + (f", usually {window.median():.4g}" if len(window) else "")
         if math.isfinite(value):
-            past.window.add(value)
+            window.add(value)
         return why
 
 
+@dataclass(repr=False, eq=False)
 class _OnSpike(_OfMetric):
-    def __call__(self, info: StepInfo) -> Decision:
-        value = self._read(info)
-        if value is None:
-            return _NOTHING
-        why = self._judge(info.type, _mean(value))
-        return Decision(True, why=f"spike: {self.metric} {why}") if why else _NOTHING
-
-    def fresh(self) -> Trigger:
-        return _OnSpike(self.metric, self._limits)
+    def _judge(self, type: str, value: Any) -> Decision:
+        why = self._is_kept(type, value if isinstance(value, float) else float(np.mean(_numbers(value))))
+        return Decision(True, why=f"spike: {self.metric} {why}") if why else NOTHING
 
     def __repr__(self) -> str:
-        return f"on_spike({self.metric!r}{self._limits})"
+        return f"on_spike({self.metric!r}{self.limits})"
 
 
+@dataclass(repr=False, eq=False)
 class _OnOutlierSamples(_OfMetric):
-    def __init__(self, metric: str, k: int, limits: Limits) -> None:
-        super().__init__(metric, limits)
-        self.k = whole("k", k, 1)
+    k: int = 5
 
-    def __call__(self, info: StepInfo) -> Decision:
-        value = self._read(info)
-        if value is None:
-            return _NOTHING
-        losses = self._per_sample(value)
-        worst = _largest(losses, self.k)
-        why = self._judge(info.type, float(losses[worst[0]]))
-        return Decision(bool(why), tuple(worst), f"outlier: {self.metric} of sample {worst[0]} {why}" if why else "")
-
-    def _per_sample(self, value: Any) -> np.ndarray[Any, Any]:
-        values = np.asarray(value, dtype=np.float64)
-        if values.ndim == 0:
+    def _judge(self, type: str, value: Any) -> Decision:
+        losses = _numbers(value)
+        if losses.ndim == 0:
             raise BadArgument(
-                f"{self!r}: the metric {self.metric!r} is one number ({float(values):.4g}), so no sample can be told "
+                f"{self!r}: the metric {self.metric!r} is one number ({float(losses):.4g}), so no sample can be told "
                 f"from another. Report one number for each sample, such as step.metric({self.metric!r}, losses) with "
                 "the losses of reduction='none'."
             )
-        if values.ndim > 1:
-            values = values.reshape(len(values), -1).mean(axis=1)
-        return values
-
-    def fresh(self) -> Trigger:
-        return _OnOutlierSamples(self.metric, self.k, self._limits)
+        losses = losses.reshape(len(losses), -1).mean(axis=1)
+        badness = np.where(np.isnan(losses), np.inf, losses)  # nothing is worse than NaN
+        worst: list[int] = np.argsort(-badness, kind="stable")[: self.k].tolist()
+        why = self._is_kept(type, float(losses[worst[0]]))
+        return Decision(bool(why), tuple(worst), f"outlier: {self.metric} of sample {worst[0]} {why}" if why else "")
 
     def __repr__(self) -> str:
-        return f"on_outlier_samples({self.metric!r}, {self.k}{self._limits})"
+        return f"on_outlier_samples({self.metric!r}, {self.k}{self.limits})"
 
 
-def _mean(value: Any) -> float:
-    """The number of a metric; the mean of one that has a number for each sample."""
-    if isinstance(value, float):
-        return value
-    return float(np.mean(np.asarray(value, dtype=np.float64)))
+def _is_finite(value: Any) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(_numbers(value)).all())
 
 
-def _largest(values: np.ndarray[Any, Any], k: int) -> list[int]:
-    """Where the `k` largest values are, the largest first; nothing is larger than NaN."""
-    if math.isnan(values.max()):
-        values = np.where(np.isnan(values), np.inf, values)
-    largest: list[int] = np.argsort(-values, kind="stable")[:k].tolist()
-    return largest
-
-
-def _all_finite(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
+def _numbers(value: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(value, dtype=np.float64)

@@ -56,17 +56,12 @@ class Limits:
 
     def __str__(self) -> str:
         """Only what differs from the defaults, as one would type it."""
-        changed = [(field.name, getattr(self, field.name)) for field in fields(self)]
-        return "".join(f", {name}={value!r}" for name, value in changed if value != getattr(_DEFAULTS, name))
-
-
-_DEFAULTS = Limits()
+        named = [(field.name, field.default, getattr(self, field.name)) for field in fields(self)]
+        return "".join(f", {name}={value!r}" for name, default, value in named if value != default)
 
 
 class Window:
     """The last values of a series, with their median and median absolute deviation at hand."""
-
-    __slots__ = ("_order", "_sorted")
 
     def __init__(self, size: int) -> None:
         self._order: deque[float] = deque(maxlen=size)
@@ -105,8 +100,6 @@ def _middle(values: list[float]) -> float:
 class Stretch:
     """Counts unusual steps that follow each other."""
 
-    __slots__ = ("steps",)
-
     def __init__(self) -> None:
         self.steps = 0
 
@@ -116,17 +109,15 @@ class Stretch:
         return 0 < self.steps <= STEPS_OF_A_STRETCH
 
 
-class ByType(Generic[_State]):
+class ByType(dict[str, _State], Generic[_State]):
     """One state for each type of step, for a bounded number of types."""
 
     def __init__(self, make: Callable[[], _State]) -> None:
+        super().__init__()
         self._make = make
-        self._states: dict[str, _State] = {}
 
-    def __getitem__(self, type: str) -> _State:
-        state = self._states.get(type)
-        if state is None:
-            if len(self._states) >= _MOST_TYPES:
-                del self._states[next(iter(self._states))]
-            state = self._states[type] = self._make()
+    def __missing__(self, type: str) -> _State:
+        if len(self) >= _MOST_TYPES:
+            del self[next(iter(self))]
+        state = self[type] = self._make()
         return state

@@ -1,9 +1,10 @@
-"""What is known about a step, and what is decided about it: the words that policies and the schedule share."""
+"""What a policy is told about a step, and what it may answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from endoscope.errors import EndoscopeError
@@ -26,20 +27,7 @@ Held = Callable[["Where", bool], "list[Look]"]
 
 
 class StepInfo:
-    """What a policy is asked about: one step, and what is known of the earlier steps of its type."""
-
-    __slots__ = (
-        "_are_plain",
-        "_metrics",
-        "_nonfinite",
-        "held",
-        "last_recorded",
-        "number",
-        "recorded",
-        "seen",
-        "type",
-        "unrecorded",
-    )
+    """One step, and what is known of the earlier steps of its type."""
 
     def __init__(
         self,
@@ -59,28 +47,28 @@ class StepInfo:
         self.recorded = recorded
         self.last_recorded = last_recorded
         self.unrecorded = seen if unrecorded is None else unrecorded
-        self._metrics = metrics
-        self._are_plain = False  # numbers of a device are waited for when somebody asks
-        self._nonfinite = nonfinite
-        self.held = held
+        self._metrics, self._nonfinite, self._held = metrics, nonfinite, held
 
-    @property
+    @cached_property
     def metrics(self) -> Mapping[str, Any]:
-        """Metrics of this step: name to number, or to one number for each sample."""
+        """Metrics of this step: name to number, or to one number for each sample. A device is waited for only here."""
         if self._metrics is None:
             raise NotKnownYet("The metrics of a step are known when it ends; this one is just beginning.")
-        if not self._are_plain:
-            self._metrics, self._are_plain = plain_numbers(self._metrics), True
-        return self._metrics
+        return plain_numbers(self._metrics)
 
-    @property
+    @cached_property
     def nonfinite(self) -> bool:
-        """Whether a NaN or an infinity was seen in this step."""
+        """Whether a NaN or an infinity was seen in this step. Looking through the values takes time, so only once."""
         if self._nonfinite is None:
             raise NotKnownYet("Whether values are finite is known when the step ends; this one is just beginning.")
-        if not isinstance(self._nonfinite, bool):
-            self._nonfinite = bool(self._nonfinite())  # looking through the values takes time, so only once
-        return self._nonfinite
+        return bool(self._nonfinite() if callable(self._nonfinite) else self._nonfinite)
+
+    @property
+    def held(self) -> Held | None:
+        """Looks at the held values of this step; None if there are none."""
+        if self._metrics is None and self._held is None:
+            raise NotKnownYet("The values of a step are held when it ends; this one is just beginning.")
+        return self._held
 
     def __repr__(self) -> str:
         known = f"number={self.number}, type={self.type!r}, seen={self.seen}, recorded={self.recorded}"
@@ -95,15 +83,6 @@ class Decision:
     samples: Sequence[int] = ()  # worth keeping raw, the most important first, if the step is recorded
     why: str = ""  # one line for whoever reads the recording
     type: str = ""  # under which the step was counted; policies leave it empty
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What to do while a step runs, as decided at its beginning."""
-
-    capture: bool  # hold on to values
-    decided: bool  # True: they are recorded unless the user objects; False: the end of the step tells
-    final: bool = False  # nobody but the user has anything to say at the end, neither whether nor which samples
 
 
 #: What a policy may return; anything else counts by its truth value.
