@@ -54,7 +54,11 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
         facts = simple.get(func)
         if facts is None:
             if func in passing:
-                return func(*args, **kwargs) if kwargs else func(*args)
+                try:
+                    return func(*args, **kwargs) if kwargs else func(*args)
+                except BaseException as error:
+                    recorder.raised(error)
+                    raise
             if func not in slow:
                 facts = learn(func, simple, passing)
             if facts is None:
@@ -87,13 +91,20 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
         while inner[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
         started = clock()
-        out = func(*args, **kwargs) if kwargs else func(*args)
+        try:  # costs nothing as long as nothing is raised
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        except BaseException as error:
+            recorder.raised(error)
+            raise
         ended = clock()
         if not full:
-            return understand(func, facts, args, kwargs, out, frame.f_code, frame.f_lasti, started, ended)
+            try:
+                return understand(func, facts, args, kwargs, out, frame.f_code, frame.f_lasti, started, ended)
+            except BaseException:
+                recorder.returned(out)
+                raise
         if out.__class__ is not Tensor:
-            call = (func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti)
-            return after_call(call, out)
+            return after_call((func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti), out)
         if readers:
             narrow(args, kwargs, reads, [out])
             readers.pop(id(out), None)

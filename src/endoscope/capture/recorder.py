@@ -113,11 +113,29 @@ class Recorder(OwnMode):
         self.slow[func] = facts
         return None
 
+    # ---- whose error is it? A recorder that must not disturb the traced code wants to know -------
+
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The operation of the traced code itself."""
+        try:
+            out = func(*args, **kwargs)
+        except BaseException as error:
+            self.raised(error)
+            raise
+        self.returned(out)
+        return out
+
+    def raised(self, error: BaseException) -> None:
+        """The operation has raised this: it is no error of ours."""
+
+    def returned(self, out: Any) -> None:
+        """The operation has returned this: what is raised from now on is an error of ours."""
+
     # ---- everything that is not an ordinary call -------------------------------------------------
 
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts.role == Role.PASS or _task() != -1:
-            return func(*args, **kwargs)
+            return self.call(func, args, kwargs)
         if facts.role == Role.OPEN:
             return self._open(func, facts, args, kwargs)
         if facts.role == Role.LEAVE:
@@ -135,7 +153,7 @@ class Recorder(OwnMode):
         self.before_call(written, facts, kwargs.get("generator"))
         started = perf_counter_ns()
         if self.editor is None:
-            out = func(*args, **kwargs)
+            out = self.call(func, args, kwargs)
         else:
             out = self.editor.call(func, facts, position, written, args, kwargs)
         ended = perf_counter_ns()
@@ -197,7 +215,7 @@ class Recorder(OwnMode):
         reads = self.reads_of(args, {})
         if facts.name in SHARING:  # whoever gets the memory may write into it, unheard: save what is in it
             self.aliasing.before_write([t for t in args if isinstance(t, Tensor)], self._copy)
-        out = func(*args, **kwargs)
+        out = self.call(func, args, kwargs)
         control = facts.name in CONTROL or isinstance(out, bool)
         value = out if type(out) in (bool, int, float) else None
         position = (*user_position(), self.calls.current, control)
@@ -209,7 +227,7 @@ class Recorder(OwnMode):
         reads = self.reads_of(args, kwargs)
         before = self._keep_old_shape(args[0])
         started = perf_counter_ns()
-        out = func(*args, **kwargs)
+        out = self.call(func, args, kwargs)
         ended = perf_counter_ns()
         self.renew_versions(out)
         call = (func, facts, (before, *args[1:]), kwargs, reads, started, ended, *user_position())
@@ -219,7 +237,7 @@ class Recorder(OwnMode):
         """`copy.deepcopy(x)`: the other argument is Python's table of copies, not an operand."""
         reads = self.reads_of(args[:1], {})
         started = perf_counter_ns()
-        out = func(*args, **kwargs)
+        out = self.call(func, args, kwargs)
         ended = perf_counter_ns()
         if self.knows(out):  # copied before
             return out
@@ -235,7 +253,7 @@ class Recorder(OwnMode):
         scope = self.calls.begin(f"{func}".removesuffix(".default"), len(self.nodes), [])
         started = perf_counter_ns()
         try:
-            out = call_inside(self, func, args, kwargs)
+            out = self.call(call_inside, (self, func, args, kwargs), {})
         finally:
             self.calls.leave(scope)
         ended = perf_counter_ns()
