@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import endoscope
-from endoscope.recording import incidents, memory
+from endoscope.recording import incidents, second_run
 from tests.recording.held_steps import at_the_end
 
 SAMPLE, BAD_STEP = 7, 4
@@ -173,7 +173,7 @@ def test_the_backward_of_a_custom_function(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_without_memory_for_a_second_run_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_free_bytes", lambda device: 1000)
+    monkeypatch.setattr(second_run, "_free_bytes", lambda device: 1000)
     _, path = train("plain", tmp_path)
     assert any("GB are free on cpu" in gap.reason for gap in endoscope.open(path).gaps)
     assert endoscope.origin(path)[0].exact is False

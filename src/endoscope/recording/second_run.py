@@ -10,6 +10,7 @@ training is touched. It costs as much as a traced step, so it is only done for a
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -30,6 +31,8 @@ from endoscope.schema.ops import Kind
 _LOW = (torch.float16, torch.bfloat16)
 _LOOK_BACK = 6  # slots
 _CASTS = frozenset("to half float double bfloat16 type type_as".split())
+_SHARE = 0.5  # of the memory that is free may be used
+_COPIES = 2  # values, and as much for their gradients
 
 
 class _Lost(Exception):
@@ -53,6 +56,13 @@ class SecondRun:
         self.lost: set[int] = set()  # nodes of the step that could not be computed again
         self.trace: Trace
 
+    def _values_of_this_step(self) -> dict[int, Tensor]:
+        """Slot of the recorder -> what this step holds there."""
+        captured = self._captured
+        slots = [entry.slot for entry in captured.entries] if captured.tracer is not None else self._structure.slots
+        held = [(slot, captured.value(entry)) for entry, slot in zip(captured.entries, slots, strict=True) if slot >= 0]
+        return {slot: value for slot, value in held if value is not None}
+
     def run(self, loss: str | None) -> SecondRun:
         """Compute everything; with a loss, its gradients, too."""
         state = self._captured.random_state
@@ -60,21 +70,11 @@ class SecondRun:
             self._know_sources()
             for number in range(len(self.recorder.nodes)):
                 if number not in self.recorder.sources:
-                    self._call(number)
+                    self._compute(number)
             self._join_outputs()
             if loss is not None:
                 self._backward(loss)
         return self
-
-    def _values_of_this_step(self) -> dict[int, Tensor]:
-        """Slot of the recorder -> what this step holds there."""
-        captured, found = self._captured, {}
-        slots = [entry.slot for entry in captured.entries] if captured.tracer is not None else self._structure.slots
-        for entry, slot in zip(captured.entries, slots, strict=True):
-            value = captured.value(entry) if slot >= 0 else None
-            if value is not None:
-                found[slot] = value
-        return found
 
     def value(self, slot: int) -> Tensor | None:
         """The value of a slot of the step, as it was before anything overwrote it."""
@@ -94,30 +94,35 @@ class SecondRun:
     # ---- what goes in ----------------------------------------------------------------------------
 
     def _know_sources(self) -> None:
-        positions = {name: place for place, (name, _) in enumerate(self._captured.names.parameters)}
-        buffers = dict(self._captured.names.buffers)
-        known = self.trace.recorder.calls.named
+        names = self._captured.names
+        positions = {name: place for place, (name, _) in enumerate(names.parameters)}
+        buffers = dict(names.buffers)
+        recorder = self.trace.recorder
         for number, source in self.recorder.sources.items():
             slot = self.recorder.nodes[number][5]
             if source.kind is Kind.OUTPUT:
                 continue
             with quiet():
-                buffer = buffers.get(source.name) if source.kind is Kind.BUFFER else None
-                tensor = (
-                    self._source(source.kind, positions.get(source.name), slot) if buffer is None else buffer.clone()
-                )
+                if source.kind is Kind.PARAMETER and source.name in positions:
+                    tensor: Tensor | None = self._parameter(positions[source.name])
+                elif source.kind is Kind.BUFFER and source.name in buffers:
+                    tensor = buffers[source.name].clone()
+                else:
+                    tensor = self._held(slot)
             if tensor is not None:
-                known[id(tensor)] = (source.kind, source.name, tensor)
-                node = self.trace.recorder.slot_node[self.trace.recorder.read(tensor)]  # type: ignore[index]
-                self.first[node] = number
+                recorder.calls.named[id(tensor)] = (source.kind, source.name, tensor)
+                self.first[recorder.slot_node[recorder.read(tensor)]] = number  # type: ignore[index]
                 self._know(slot, tensor)
-                del known[id(tensor)]  # it has its name now; a name that is left over would become a source once more
+                del recorder.calls.named[id(tensor)]  # a name that is left over would become a source once more
 
-    def _source(self, kind: Kind, position: int | None, slot: int) -> Tensor | None:
-        if kind is Kind.PARAMETER and position is not None:
-            now = self._captured.names.tensors[position]
-            before = self._captured.parameters.before.get(position, now)
-            return before.detach().clone().requires_grad_(now.requires_grad)
+    def _parameter(self, position: int) -> Tensor:
+        """As it was before the update."""
+        now = self._captured.names.tensors[position]
+        before = self._captured.parameters.before.get(position, now)
+        return before.detach().clone().requires_grad_(now.requires_grad)
+
+    def _held(self, slot: int) -> Tensor | None:
+        """A copy of what the step itself holds there."""
         value = self._values.get(slot)
         if value is None:
             value = self.recorder.dereference(self.recorder.objects[slot])
@@ -128,37 +133,35 @@ class SecondRun:
 
     # ---- operations ------------------------------------------------------------------------------
 
-    def _call(self, number: int) -> None:
+    def _compute(self, number: int) -> None:
         raw = Node(*self.recorder.nodes[number])
         heard = self.trace.recorder
         before = len(heard.nodes)
         slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
-        if slots and all(slot in self._data for slot in slots):
-            for slot in slots:
-                self._know(slot, self._data_of_this_step(slot))
-            self.first.update((node, number) for node in range(before, len(heard.nodes)))
-            return
+        is_data = bool(slots) and all(slot in self._data for slot in slots)
         try:
-            found = self._held(raw) if _is_the_users(raw) else self._results(raw)
-        except _Lost:
+            found = [] if is_data else self._outputs_held(raw) if _is_the_users(raw) else self._results(raw)
+        except Exception:  # it cannot be called again on values alone, or one of them is lost
             self.lost.add(number)
             return
-        except Exception:  # it cannot be called again on values alone
-            self.lost.add(number)
-            return
-        for slot, tensor in zip(slots, found, strict=False):
-            self._know(slot, self._data_of_this_step(slot) if slot in self._data else tensor)
-        self.first.update((node, number) for node in range(before, len(heard.nodes)) if node not in heard.sources)
+        for place, slot in enumerate(slots):
+            if slot in self._data:
+                self._know(slot, self._data_of_this_step(slot))
+            elif place < len(found):
+                self._know(slot, found[place])
+        made = [node for node in range(before, len(heard.nodes)) if is_data or node not in heard.sources]
+        self.first.update(dict.fromkeys(made, number))
 
-    def _held(self, raw: Node) -> list[Tensor]:
+    def _outputs_held(self, raw: Node) -> list[Tensor]:
         """What the step itself computed, if that is held."""
         with quiet():
-            found = [self._source(Kind.INPUT, None, slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
-        if not found or any(tensor is None for tensor in found):
+            found = [self._held(slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
+        there = [tensor for tensor in found if tensor is not None]
+        if not there or len(there) < len(found):
             raise _Lost
-        for tensor in found:
-            self.trace.recorder.read(tensor)  # type: ignore[arg-type]
-        return found  # type: ignore[return-value]
+        for tensor in there:
+            self.trace.recorder.read(tensor)
+        return there
 
     def _data_of_this_step(self, slot: int) -> Tensor:
         """Data that the step has made: in another step the same operations may have made it with other numbers."""
@@ -182,16 +185,16 @@ class SecondRun:
         args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
         tensors: list[Tensor] = []
         argument_tensors([args, kwargs], tensors)
-        with torch.set_grad_enabled(self._had_gradient(raw, tensors)), self._autocast(raw, args, kwargs, tensors):
+        with torch.set_grad_enabled(self._had_gradient(raw, tensors)), _autocast(raw, args, kwargs, tensors):
             out = raw.func(*args, **kwargs)
         found: list[Tensor] = []
         argument_tensors(out, found)
         if raw.facts.type in UNINITIALISED:
             with quiet(), torch.no_grad():
-                _ = [tensor.zero_() for tensor in found]
+                for tensor in found:
+                    tensor.zero_()
         written = [t for t in raw.facts.written(args, kwargs) if isinstance(t, Tensor)] if raw.facts.written else []
-        rest = [t for t in written if not any(t is f for f in found)]
-        return found + rest
+        return found + [t for t in written if not any(t is f for f in found)]
 
     def _overwritten(self, slots: tuple[int, ...]) -> Tensor | None:
         """A tensor that was written through views: the oldest value tells which, unless it is a view's own."""
@@ -207,8 +210,8 @@ class SecondRun:
         for slot in range(raw.slot - 1, max(raw.slot - _LOOK_BACK, -1), -1):
             tensor = self._tensors.get(slot)
             if tensor is not None and tensor.shape == meta.shape and tensor.dtype == meta.dtype:
-                made = self.recorder.nodes[self.recorder.slot_node[slot]]
-                if tensor._base is not None or made[0].type in UNINITIALISED or made[0].written is not None:
+                facts = self.recorder.nodes[self.recorder.slot_node[slot]][0]
+                if tensor._base is not None or facts.type in UNINITIALISED or facts.written is not None:
                     return tensor
         with quiet():
             return torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device)
@@ -216,47 +219,26 @@ class SecondRun:
     def _had_gradient(self, raw: Node, tensors: list[Tensor]) -> bool:
         if self.recorder.calls.functions(raw.call):  # its own backward is not known: that of its operations instead
             return True
-        meta = self.recorder.metas.get(raw.slot)
-        if meta is not None:
+        if raw.slot in self.recorder.metas:
             return raw.grad
         # No gradient although an argument has one: autograd was off.
         return raw.grad_fn is not type(None) or not any(tensor.requires_grad for tensor in tensors)
-
-    def _autocast(
-        self, raw: Node, args: Any, kwargs: Any, tensors: list[Tensor]
-    ) -> contextlib.AbstractContextManager[Any]:
-        """The ear does not note autocast; a type that arguments alone would not give tells."""
-        if raw.context:
-            stack = contextlib.ExitStack()
-            for device, dtype in raw.context:
-                stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=False))
-            return stack
-        if raw.dtype is None or not raw.dtype.is_floating_point or raw.facts.type in _CASTS:
-            return contextlib.nullcontext()
-        types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
-        if not types or raw.dtype in types or "dtype" in kwargs or raw.dtype in args:
-            return contextlib.nullcontext()
-        low = raw.dtype if raw.dtype in _LOW else next((dtype for dtype in types if dtype in _LOW), None)
-        if low is None:
-            return contextlib.nullcontext()
-        return torch.autocast(tensors[0].device.type, dtype=low, cache_enabled=False)
 
     # ---- what comes out --------------------------------------------------------------------------
 
     def _join_outputs(self) -> None:
         """An output that several operations wrote into has a slot of its own."""
         for number, source in self.recorder.sources.items():
-            raw = self.recorder.nodes[number]
-            if source.kind is Kind.OUTPUT and raw[5] not in self._tensors and raw[4]:
-                read = raw[4][0]
+            raw = Node(*self.recorder.nodes[number])
+            if source.kind is Kind.OUTPUT and raw.slot not in self._tensors and raw.reads:
+                read = raw.reads[0]
                 tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
                 if tensor is not None:
-                    self._know(raw[5], tensor)
+                    self._know(raw.slot, tensor)
 
     def _backward(self, name: str) -> None:
         slots = {i.slot for i in self._structure.items if i.kind == "loss" and name in (i.node, i.node.split(" ")[0])}
-        for slot in slots:
-            loss = self._tensors.get(slot)
+        for loss in (self._tensors.get(slot) for slot in slots):
             if loss is not None and loss.requires_grad:
                 with quiet():
                     seed = torch.ones_like(loss.detach())
@@ -266,11 +248,24 @@ class SecondRun:
 def _is_the_users(raw: Node) -> bool:
     """Whether calling it again would touch something of the user's: a generator of random numbers, a module of
     TorchScript with its buffers, an operator with a body of its own."""
-    if raw.facts.opaque:
-        return True
-    if getattr(raw.func, "namespace", "aten") not in ("aten", "prims", "prim"):
-        return True
-    return any(isinstance(value, torch.Generator) for value in (*raw.args, *(raw.kwargs or {}).values()))
+    is_own = getattr(raw.func, "namespace", "aten") not in ("aten", "prims", "prim")
+    values = (*raw.args, *(raw.kwargs or {}).values())
+    return raw.facts.opaque or is_own or any(isinstance(value, torch.Generator) for value in values)
+
+
+def _autocast(raw: Node, args: Any, kwargs: Any, tensors: list[Tensor]) -> contextlib.AbstractContextManager[Any]:
+    """The fast path of the recorder does not note autocast; a type that arguments alone would not give tells."""
+    settings = raw.context or ()
+    dtype = raw.dtype
+    if not settings and dtype is not None and dtype.is_floating_point and raw.facts.type not in _CASTS:
+        types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+        if types and dtype not in types and "dtype" not in kwargs and dtype not in args:
+            low = dtype if dtype in _LOW else next((other for other in types if other in _LOW), None)
+            settings = () if low is None else ((tensors[0].device.type, low),)
+    stack = contextlib.ExitStack()
+    for device, low in settings:
+        stack.enter_context(torch.autocast(device, dtype=low, cache_enabled=False))
+    return stack
 
 
 @contextlib.contextmanager
@@ -281,3 +276,34 @@ def _random_state(state: Tensor | None) -> Iterator[None]:
         if state is not None:
             torch.set_rng_state(state)
         yield
+
+
+# ---- is there memory for it? ---------------------------------------------------------------------
+
+
+def shortage(recorder: StepRecorder) -> str:
+    """Why a second run is not attempted; "" if there is room for it."""
+    needed: Counter[torch.device] = Counter()
+    device = torch.device("cpu")
+    for raw in (Node(*node) for node in recorder.nodes):
+        device = raw.device or device  # most lie where the one before lay
+        if raw.shape is not None:
+            needed[device] += _COPIES * raw.shape.numel() * raw.dtype.itemsize
+    for where, count in needed.items():
+        free = _free_bytes(where)
+        if free is not None and count > _SHARE * free:
+            return f"a second run would take about {count / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on {where}"
+    return ""
+
+
+def _free_bytes(device: torch.device) -> int | None:
+    """None if it cannot be told."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type != "cpu":
+        return None
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):  # another system
+        return None
