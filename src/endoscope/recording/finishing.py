@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from endoscope.errors import BadArgument
-from endoscope.recording.arena import Arena, Arenas
 from endoscope.recording.captured import Captured
 from endoscope.recording.incidents import Incidents
 from endoscope.recording.measuring import Package, batch_size, measure_step
 from endoscope.recording.meter import Meter
 from endoscope.recording.metrics import means
-from endoscope.recording.raw import Keep, RawCollector
-from endoscope.recording.sampling import choose
+from endoscope.recording.raw import Arena, Arenas, Keep, RawCollector, choose
 from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
 from endoscope.recording.step import Step

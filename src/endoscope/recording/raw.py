@@ -1,9 +1,20 @@
-"""Raw values of chosen samples, within limits per tensor, step and trial."""
+"""Raw values of chosen samples: which samples, how much of them, and in which memory they wait for the writer.
+
+    choose ─► samples of the step ─► RawCollector copies them into an arena ─► the writer thread writes it ─► give_back
+
+The memory is used again at every step, because the pages of fresh memory cost more than the copying. Arenas share their
+blocks: while one is being written the next one is filled with blocks that are free, so together they need little more
+than one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,8 +22,14 @@ import torch
 from torch import Tensor
 
 from endoscope.errors import BadArgument
-from endoscope.recording.arena import Arena
 from endoscope.stats import copy_tensors
+
+_ALIGNMENT = 64
+_BLOCK = 4 * 2**20
+_KEPT = 1.25  # times what an arena used: so much is kept for the next ones
+
+_Block = np.ndarray[Any, Any]
+_NOTHING: _Block = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,66 @@ class Keep:
         return kept
 
 
+# ---- which samples -------------------------------------------------------------------------------
+
+
+def choose(
+    batch_size: int,
+    count: int,
+    *,
+    categories: Sequence[Any] | None = None,
+    worst: Iterable[int] = (),
+    so_far: Mapping[Any, int] | None = None,
+    seed: int = 0,
+) -> tuple[int, ...]:
+    """Choose at most `count` samples of a batch, in ascending order.
+
+    Those in `worst` come first, in the order given. The rest is balanced over the categories (one for each sample of
+    the batch): whichever category has the fewest is next. Categories that were chosen less often `so_far`, in earlier
+    steps, come before others, and where that does not tell either, `seed` does; give it the number of the step. Of one
+    category, and where there are none, the first samples of the batch are taken: neighbours are cheap to copy, and a
+    batch that is never shuffled shows the same samples over time. No random generator is used or changed.
+    """
+    count = min(count, batch_size)
+    if count <= 0:
+        return ()
+    inside = [int(sample) % batch_size for sample in worst if -batch_size <= sample < batch_size]
+    chosen = list(dict.fromkeys(inside))[:count]
+    taken = set(chosen)
+    rest: Iterable[int] = (sample for sample in range(batch_size) if sample not in taken)
+    if categories is not None:
+        rest = _in_turns(_labels(categories, batch_size), chosen, list(rest), so_far or {}, seed)
+    return tuple(sorted([*chosen, *islice(rest, count - len(chosen))]))
+
+
+def _labels(categories: Sequence[Any], batch_size: int) -> list[Hashable]:
+    listed = categories.tolist() if hasattr(categories, "tolist") else list(categories)
+    if len(listed) != batch_size:
+        raise BadArgument(
+            f"categories has {len(listed)} entries, and the batch has {batch_size} samples. Give one category for each "
+            "sample of the batch, in its order."
+        )
+    return [label if isinstance(label, Hashable) else repr(label) for label in listed]
+
+
+def _in_turns(
+    labels: list[Hashable], chosen: list[int], rest: list[int], so_far: Mapping[Any, int], seed: int
+) -> list[int]:
+    """The rest, so that whichever category was taken least often is next."""
+    times = Counter(labels[sample] for sample in chosen)
+    ranks: dict[int, tuple[int, int, bytes, int]] = {}
+    for sample in rest:
+        label = labels[sample]
+        # Lots are drawn by name: the order must not depend on which category a batch happens to begin with.
+        lot = hashlib.blake2b(f"{seed} {label!r}".encode(), digest_size=8).digest()
+        ranks[sample] = times[label], so_far.get(label, 0), lot, sample
+        times[label] += 1
+    return sorted(rest, key=ranks.__getitem__)
+
+
+# ---- how much of them ----------------------------------------------------------------------------
+
+
 class RawCollector:
     """Gathers the raw values of one step and says what did not fit."""
 
@@ -71,18 +148,15 @@ class RawCollector:
             self.left_out.append((row, f"{type(error).__name__}: {error}"))
 
     def _add(self, row: int, tensor: Tensor, batch_dim: int | None, minus: Tensor | None) -> None:
-        keep = self._keep
         if not self.wants:
             return
-        if batch_dim is None:
-            limit, samples, size = keep.parameter_bytes, None, tensor.numel() * tensor.element_size()
-        else:
+        limit, samples, size = self._keep.parameter_bytes, None, tensor.numel() * tensor.element_size()
+        if batch_dim is not None:
             batch = tensor.shape[batch_dim]
             samples = self._samples_below(batch)
-            per_sample = tensor.numel() // max(batch, 1) * tensor.element_size()
-            limit, size = keep.tensor_bytes, per_sample * len(samples)
             if not samples:
                 return
+            limit, size = self._keep.tensor_bytes, size // max(batch, 1) * len(samples)
         reason = self._too_much(size, limit)
         if reason:
             self.left_out.append((row, reason))
@@ -102,12 +176,21 @@ class RawCollector:
             found = self._of_batch[batch] = [sample for sample in self._samples if sample < batch]
         return found
 
+    def _too_much(self, size: int, limit: int) -> str:
+        if size > limit:
+            return f"{size:,} bytes are above the limit of {limit:,} for one tensor"
+        if self.bytes + size > self._keep.step_bytes:
+            return f"the step's limit of {self._keep.step_bytes:,} raw bytes is reached"
+        if self._spent + self.bytes + size > self._keep.trial_bytes:
+            return f"the trial's limit of {self._keep.trial_bytes:,} raw bytes is reached"
+        return ""
+
     def _copied(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         """Outside torch; types that numpy lacks travel as whole numbers of their size."""
         memory = self.arena.piece(tensor.numel() * tensor.element_size())
         if tensor.dtype is torch.float32 and tensor.is_cpu:  # nearly always
             values = memory.view(np.float32).reshape(tensor.shape)
-            if copy_tensors([tensor], [torch.from_numpy(values)]):  # past the cache: only the writer will read it
+            if copy_tensors([tensor], [torch.from_numpy(values)]):
                 raise ValueError("its memory was given back")
             return values
         copy = torch.from_numpy(memory).view(tensor.dtype).view(tensor.shape)
@@ -118,23 +201,6 @@ class RawCollector:
             copy = copy.view(torch.uint8)
         return memory.view(copy.numpy().dtype).reshape(tuple(tensor.shape))
 
-    def move(self, rows: Sequence[int]) -> None:
-        """Row n of what was gathered so far is told again, once for each place of n in `rows`."""
-        places: dict[int, list[int]] = {}
-        for place, row in enumerate(rows):
-            places.setdefault(row, []).append(place)
-        self.found = [(place, *rest) for row, *rest in self.found for place in places.get(row, ())]  # type: ignore[misc]
-        self.left_out = [(place, why) for row, why in self.left_out for place in places.get(row, ())]
-
-    def _too_much(self, size: int, limit: int) -> str:
-        if size > limit:
-            return f"{size:,} bytes are above the limit of {limit:,} for one tensor"
-        if self.bytes + size > self._keep.step_bytes:
-            return f"the step's limit of {self._keep.step_bytes:,} raw bytes is reached"
-        if self._spent + self.bytes + size > self._keep.trial_bytes:
-            return f"the trial's limit of {self._keep.trial_bytes:,} raw bytes is reached"
-        return ""
-
 
 def _chosen(tensor: Tensor, samples: list[int]) -> Tensor:
     """Some samples, which come first; neighbours are not copied for that."""
@@ -142,3 +208,61 @@ def _chosen(tensor: Tensor, samples: list[int]) -> Tensor:
     if samples == list(range(first, first + count)):
         return tensor[first : first + count]
     return tensor.index_select(0, torch.tensor(samples, device=tensor.device))
+
+
+# ---- in which memory -----------------------------------------------------------------------------
+
+
+class Arena:
+    """Blocks of memory that are handed out piece by piece and taken back all at once."""
+
+    def __init__(self, pool: Arenas) -> None:
+        self._pool = pool
+        self.blocks: list[_Block] = []
+        self._rest = _NOTHING  # what is free of the last block
+
+    def piece(self, size: int) -> _Block:
+        """So many bytes, still to be written."""
+        if size > len(self._rest):
+            self._rest = self._pool.block(size)
+            self.blocks.append(self._rest)
+        piece = self._rest[:size]
+        self._rest = self._rest[-(-size // _ALIGNMENT) * _ALIGNMENT :]
+        return piece
+
+
+class Arenas:
+    """The blocks that are free. The training thread takes, the writer thread gives back."""
+
+    def __init__(self) -> None:
+        self._free: list[_Block] = []
+        self._lock = threading.Lock()
+        self._is_dropped = False
+
+    def take(self) -> Arena:
+        return Arena(self)
+
+    def block(self, size: int) -> _Block:
+        """The smallest free one that is large enough, or a new one."""
+        with self._lock:
+            fitting = [number for number, block in enumerate(self._free) if len(block) >= size]
+            if fitting:
+                return self._free.pop(min(fitting, key=lambda number: len(self._free[number])))
+        memory = np.empty(max(size, _BLOCK) + _ALIGNMENT, np.uint8)
+        start = -memory.__array_interface__["data"][0] % _ALIGNMENT
+        return memory[start : start + max(size, _BLOCK)]
+
+    def give_back(self, arena: Arena) -> None:
+        """Nobody reads any more what was written into its blocks."""
+        blocks, arena.blocks = arena.blocks, []
+        enough = _KEPT * sum(map(len, blocks))
+        with self._lock:
+            self._free += blocks
+            while blocks and self._free and (self._is_dropped or sum(map(len, self._free)) > enough):
+                self._free.pop(0)
+
+    def drop(self) -> None:
+        """Nothing more will be asked for."""
+        with self._lock:
+            self._is_dropped = True
+            self._free.clear()

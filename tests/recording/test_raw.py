@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from endoscope.recording.arena import Arenas
+from endoscope.recording.raw import Arenas
 
 
 def _addresses(pieces: list[np.ndarray]) -> list[tuple[int, int]]:
