@@ -19,6 +19,21 @@ from endoscope.recording.metrics import held_number
 from endoscope.recording.watch import Watch
 
 
+class _Known:
+    """What is known of an optimizer that moves something that is watched."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.ends_steps: bool | None = None  # whether a forward pass follows its update; None: not seen yet
+        self.name = ""  # "": not worked out
+        self.rates: list[str] = []  # names of the learning rates of its groups; empty: not worked out
+
+    def parameters(self) -> frozenset[int]:
+        """Their ids."""
+        optimizer = self.optimizer()
+        return frozenset(id(p) for group in (optimizer.param_groups if optimizer else ()) for p in group["params"])
+
+
 class Optimizers:
     """Those that move any of the watched models."""
 
@@ -26,23 +41,21 @@ class Optimizers:
         self._watches: Sequence[Watch] = watches
         self.everywhere = False  # all optimizers of the process are hooked
         self.running: list[int] = []  # ids of those whose `step` runs, the outermost first
-        self._others_came = True  # another optimizer has stepped since the first one did
-        self._has_looked = self._found = False
-        self._several: bool | None = None  # None: not worked out
         self.iteration = -1  # returns to the first optimizer so far
-        self._known: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers that move nothing that is watched
-        self._ends: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()  # does a forward pass follow
-        self._last: weakref.ref[Any] | None = None  # the one that stepped last, until a forward pass begins
-        self._first: weakref.ref[Any] | None = None
-        self._names: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
+        self._last: _Known | None = None  # the one that stepped last, until a forward pass begins
+        self._first: _Known | None = None  # the one that stepped first of all
+        self._others_came = True  # another optimizer has stepped since the first one did
+        self._several: bool | None = None  # None: not worked out
+        self._exist: bool | None = None  # the same
 
     def add(self, optimizers: Sequence[Any]) -> None:
         for optimizer in optimizers:
-            self._known[optimizer] = None
-        self._others.clear()
-        self._names.clear()
+            self._known.setdefault(optimizer, _Known(optimizer))
         self._several = None
+        for known in self._known.values():
+            known.name, known.rates = "", []
 
     def clear(self) -> None:
         self._watches = ()
@@ -58,17 +71,15 @@ class Optimizers:
         if len(self._known) < 2:
             return False
         if self._several is None:
-            sets = {frozenset(id(p) for group in o.param_groups for p in group["params"]) for o in list(self._known)}
-            self._several = len(sets) > 1
+            self._several = len({known.parameters() for known in self._known.values()}) > 1
         return self._several
 
     def exist(self) -> bool:
         """Whether any optimizer of this process holds a watched parameter. It looks through all objects, once."""
-        if not self._has_looked:
-            self._has_looked = True
+        if self._exist is None:
             found = [one for one in gc.get_objects() if issubclass(type(one), Optimizer)]
-            self._found = any(watch.moved_by(optimizer) for optimizer in found for watch in self._watches)
-        return self._found
+            self._exist = any(watch.moved_by(optimizer) for optimizer in found for watch in self._watches)
+        return self._exist
 
     @property
     def is_inner(self) -> bool:
@@ -79,13 +90,20 @@ class Optimizers:
 
     def begins(self, optimizer: Any) -> bool:
         """Whether an update begins that is of interest; hooks may tell twice."""
-        if not self._moves(optimizer) or id(optimizer) in self.running:
+        if id(optimizer) in self.running or not self._moves(optimizer):
             return False
         self.running.append(id(optimizer))
-        last = self._last() if self._last is not None else None
-        if last is not None and last is not optimizer and not self.is_inner:
-            self._ends[last] = False
+        if self._last is not None and self._last is not self._known[optimizer] and not self.is_inner:
+            self._last.ends_steps = False
         return True
+
+    def _moves(self, optimizer: Any) -> bool:
+        if optimizer not in self._known and optimizer not in self._others:
+            if any(watch.moved_by(optimizer) for watch in self._watches):
+                self.add([optimizer])
+            else:
+                self._others.add(optimizer)
+        return optimizer in self._known
 
     def ends(self, optimizer: Any) -> bool:
         """Whether the outermost update ends."""
@@ -95,46 +113,33 @@ class Optimizers:
         del self.running[self.running.index(id(optimizer)) :]
         return is_outermost
 
-    def _moves(self, optimizer: Any) -> bool:
-        if optimizer in self._known:
-            return True
-        if optimizer in self._others:
-            return False
-        if any(watch.moved_by(optimizer) for watch in self._watches):
-            self._known[optimizer] = None
-            self._names.clear()
-            self._several = None
-            return True
-        self._others.add(optimizer)
-        return False
-
     def end_step(self, optimizer: Any) -> bool:
         """Whether a step ends with this update."""
-        self._last = weakref.ref(optimizer)
-        return len(self._known) == 1 or self._ends.get(optimizer, False)
+        self._last = self._known[optimizer]
+        return len(self._known) == 1 or bool(self._last.ends_steps)
 
     def forward_begins(self) -> None:
         """After an update: that optimizer ends steps, unless another one was seen to follow it."""
-        last, self._last = self._last() if self._last is not None else None, None
-        if last is not None:
-            self._ends.setdefault(last, True)
+        last, self._last = self._last, None
+        if last is not None and last.ends_steps is None:
+            last.ends_steps = True
 
     def came_late(self, optimizer: Any) -> bool:
         """Whether the step that has just ended should have waited for this one."""
-        last = self._last() if self._last is not None else None
-        if last is None or last is optimizer:
+        last, this = self._last, self._known[optimizer]
+        if last is None or last is this:
             return False
-        self._ends[last] = False
-        self._last = weakref.ref(optimizer)
+        last.ends_steps, self._last = False, this
         return True
 
     def count(self, optimizer: Any) -> int:
         """The number of the iteration: it grows with each return to the first optimizer."""
-        if self._first is None or self._first() is None:
-            self._first = weakref.ref(optimizer)
-        if self._first() is optimizer and (self._others_came or not self.are_several):
+        if self._first is None or self._first.optimizer() is None:
+            self._first = self._known[optimizer]
+        is_first = self._first.optimizer() is optimizer
+        if is_first and (self._others_came or not self.are_several):
             self.iteration += 1
-        self._others_came = self._first() is not optimizer
+        self._others_came = not is_first
         return self.iteration
 
     # ---- words -----------------------------------------------------------------------------------
@@ -143,19 +148,21 @@ class Optimizers:
         """What a step is called: the name of what it updates, where several optimizers take turns."""
         if not ids or len(set(ids)) >= len(self._known) or not self.are_several:
             return ""
-        return ", ".join(dict.fromkeys(self._name(o) for o in list(self._known) if id(o) in ids))
+        updated = [known for optimizer, known in list(self._known.items()) if id(optimizer) in ids]
+        return ", ".join(dict.fromkeys(map(self._name, updated)))
 
-    def _name(self, optimizer: Any) -> str:
-        own = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        moved = [(watch, name) for watch in self._watches for name, p in watch.parameters() if id(p) in own]
-        watches = list({id(watch): watch for watch, _ in moved}.values())
-        if len(self._watches) > 1 and watches:
-            return ", ".join(map(self._name_of, watches))
-        parts = [name.split(".")[:-1] for _, name in moved]
-        common = parts[0] if parts else []
-        while not all(part[: len(common)] == common for part in parts):
-            common = common[:-1]
-        return ".".join(common) or f"optimizer {1 + list(self._known).index(optimizer)}"
+    def _name(self, known: _Known) -> str:
+        """Of the models that it moves, or of the part of the only one in which all that it moves lies."""
+        if not known.name:
+            own = known.parameters()
+            moved = [(watch, name) for watch in self._watches for name, p in watch.parameters() if id(p) in own]
+            watches = list({id(watch): watch for watch, _ in moved}.values())
+            if len(self._watches) > 1 and watches:
+                known.name = ", ".join(map(self._name_of, watches))
+            else:
+                number = 1 + list(self._known.values()).index(known)
+                known.name = _common_part([name for _, name in moved]) or f"optimizer {number}"
+        return known.name
 
     def _name_of(self, watch: Watch) -> str:
         """Its name, or else its class; with a number if that is the name of another one."""
@@ -165,13 +172,23 @@ class Optimizers:
 
     def rates(self, optimizer: Any) -> Iterator[tuple[str, Any]]:
         """The learning rate of each group, under its name."""
-        names = self._names.get(optimizer)
-        groups = optimizer.param_groups
-        if names is None or len(names) != len(groups):
-            base = f"lr {self._name(optimizer)}" if self.are_several else "lr"
-            names = [base] if len(groups) == 1 else [f"{base} {number}" for number in range(len(groups))]
-            self._names[optimizer] = names
-        for name, group in zip(names, groups, strict=True):
+        known, groups = self._known[optimizer], optimizer.param_groups
+        if len(known.rates) != len(groups):
+            base = "lr"
+            if self.are_several:  # of one for each parameter, several have the name of the module in which they lie
+                alike = [other for other in self._known.values() if self._name(other) == self._name(known)]
+                base = f"lr {self._name(known)}" + (f"-{alike.index(known) + 1}" if alike[0] is not known else "")
+            known.rates = [base] if len(groups) == 1 else [f"{base} {number}" for number in range(len(groups))]
+        for name, group in zip(known.rates, groups, strict=True):
             rate = group.get("lr")
             if rate is not None:
                 yield name, rate if rate.__class__ is float else held_number(rate)
+
+
+def _common_part(names: Sequence[str]) -> str:
+    """The address of the module in which all these parameters lie."""
+    parts = [name.split(".")[:-1] for name in names]
+    common = parts[0] if parts else []
+    while not all(part[: len(common)] == common for part in parts):
+        common = common[:-1]
+    return ".".join(common)
