@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -25,21 +25,23 @@ from endoscope.recording import forks
 from endoscope.recording.budget import CREDIT_SECONDS, Budget
 from endoscope.recording.finishing import Finisher
 from endoscope.recording.modules import module_tree
+from endoscope.recording.policies import When
 from endoscope.recording.raw import Keep
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.shield import Shield
 from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step
 from endoscope.recording.steps import Steps
-from endoscope.recording.watch import make_watch
+from endoscope.recording.watch import OptimizerLike, make_watch
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord
+from endoscope.store.resuming import iteration_before
 from endoscope.store.writer import TrialWriter
 
 #: What holds where `when` is not said: whoever says which steps to record may have all of them.
 BUDGET = 0.05
 MAX_BYTES = 64 * 2**20
-_DEFAULT = object()
+_DEFAULT: Any = object()
 
 
 class Run:
@@ -57,17 +59,17 @@ class Run:
         root: str | os.PathLike[str],
         *,
         trial: str = "trial",
-        when: Any = None,
-        budget: float | Any | None = _DEFAULT,
-        keep: Any = 4,
-        max_bytes: int | Any | None = _DEFAULT,
+        when: When = None,
+        budget: float | None = _DEFAULT,
+        keep: int | dict[str, int] = 4,
+        max_bytes: int | None = _DEFAULT,
         strict: bool = False,
         config: Mapping[str, Any] | None = None,
         resume: bool = False,
         enabled: bool = True,
     ) -> None:
         self.strict = strict
-        keep = Keep.of(keep)
+        kept = Keep.of(keep)
         if budget is _DEFAULT:
             budget = BUDGET if when is None else None
         if max_bytes is _DEFAULT:
@@ -79,9 +81,10 @@ class Run:
         about = {**dict(config or {}), "endoscope": self._limits}
         self._writer = TrialWriter.create(root, trial, config=about, max_bytes=max_bytes, resume=resume)
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
-        self._finisher = Finisher(self._writer, self._worker, keep, self.shield)
+        self._finisher = Finisher(self._writer, self._worker, kept, self.shield)
         self._steps = Steps(self._schedule, self._budget, self._finisher, self._worker, self.shield, self._gap)
         self._steps.next, self._steps.last = self._writer.next_step, self._writer.next_step - 1
+        self._go_on_from(self._writer.next_step)
         self._gaps = 0
         self._born = forks.count
         self.closed = False
@@ -102,12 +105,12 @@ class Run:
     def watch(
         self,
         model: torch.nn.Module,
-        optimizer: Any = None,
-        what: Any = None,
+        optimizer: OptimizerLike | Sequence[OptimizerLike] | None = None,
+        what: str | Iterable[str] | None = None,
         *,
         name: str | None = None,
         batch_dim: int | None = 0,
-        spectra: Any = None,
+        spectra: When = None,
     ) -> torch.nn.Module:
         """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`.
 
@@ -128,9 +131,16 @@ class Run:
     def step(self, n: int | None = None, type: str | None = None) -> Step:
         """`with run.step() as step:` around one training step, for types, tags, losses and late decisions."""
         number = self._steps.next if n is None else int(n)
-        if number < self._writer.next_step:  # resumed from a checkpoint: what is there of later steps is superseded
+        if number < self._first:  # resumed from a checkpoint: what is there of later steps is superseded
             self._worker.put(lambda: self._writer.supersede(number))
+            self._go_on_from(number)
         return Step(self._steps, number, type, explicit=True)
+
+    def _go_on_from(self, number: int) -> None:
+        """Steps before this one are those of earlier sessions."""
+        self._first = number
+        if number:
+            self._steps.optimizers.iteration = iteration_before(self._writer.path, 0, number)
 
     @property
     def current_step(self) -> Step:

@@ -12,18 +12,11 @@ from endoscope.recording.step import Step
 class SilentRun(Run):
     """Writes no file, hooks no model and starts no thread."""
 
+    path = trial = ""
+
     def __init__(self, *_: Any, trial: str = "trial", **__: Any) -> None:
-        self.closed = False
-        self.strict = False
-        self._trial = trial
-
-    @property
-    def path(self) -> str:
-        return ""
-
-    @property
-    def trial(self) -> str:
-        return self._trial
+        self.closed = self.strict = False
+        self.trial = trial
 
     def watch(self, model: Any, *_: Any, **__: Any) -> Any:
         return model
@@ -33,19 +26,11 @@ class SilentRun(Run):
 
     @property
     def current_step(self) -> Step:
-        return Step(_NO_STEPS, 0, None, explicit=False)
+        return self.step()
 
-    def pause(self) -> None: ...
+    def _nothing(self, *_: Any, **__: Any) -> None: ...
 
-    def resume(self) -> None: ...
-
-    def metric(self, name: str, value: Any) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def config(self, **settings: Any) -> None: ...
-
-    def flush(self, timeout: float | None = None) -> None: ...
+    pause = resume = metric = note = config = flush = _nothing
 
     def close(self) -> None:
         self.closed = True
@@ -60,13 +45,9 @@ class _NoSteps:
     def shield(self, _: str) -> Any:
         return contextlib.nullcontext()
 
-    def enter(self, _: Step) -> None: ...
+    def _nothing(self, *_: Any) -> None: ...
 
-    def leave(self, _: Step) -> None: ...
-
-    def decided(self, *_: Any) -> None: ...
-
-    def report(self, *_: Any) -> None: ...
+    enter = leave = decided = report = _nothing
 
 
 _NO_STEPS: Any = _NoSteps()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.optim.optimizer import (
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 Hook = Callable[..., None]
 _INNER = ("optimizer", "base_optimizer", "_optimizer")  # where wrappers keep the optimizer that does the work
 KEEP_OUT, LET_IN = "keep out", "let in"  # what a hook can say about the compiler
+
+
+class OptimizerLike(Protocol):
+    """An optimizer, or an object that holds one as `.optimizer`."""
+
+    def step(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 def do_nothing(*_: Any, **__: Any) -> None:
@@ -72,10 +78,10 @@ class OwnHook:
     """
 
     def __init__(
-        self, call: Callable[..., Any], kept_out: list[Any] | None = None, stopwatch: Stopwatch | None = None
+        self, call: Callable[..., Any], kept_out: list[Any] | None = None, stopwatch: Stopwatch = _NO_STOPWATCH
     ) -> None:
         self._call = call
-        self._stopwatch = stopwatch or _NO_STOPWATCH
+        self._stopwatch = stopwatch
         self._kept_out = [] if kept_out is None else kept_out  # compilers, one for each recorded pass that runs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -110,17 +116,23 @@ def _make_nothing() -> Hook:
 
 
 class Watch:
-    """One model with its optimizers."""
+    """One watched model."""
 
-    def __init__(self, model: Any, optimizers: list[Any], name: str, what: Any, batch_dim: int | None) -> None:
-        self.outer = model  # what the user calls; `torch.compile` wraps the model in another module
-        self.module: torch.nn.Module = getattr(model, "_orig_mod", model)
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizers: Sequence[Any],
+        name: str,
+        what: Iterable[str] | None,
+        batch_dim: int | None,
+    ) -> None:
+        self.outer = model
+        self.module: torch.nn.Module = getattr(model, "_orig_mod", model)  # inside of torch.compile
         self.name = name
         self.batch_dim = batch_dim
         self.patterns = None if what is None else [_pattern(text) for text in what if text != "default"]
         self.default = what is None or "default" in what
         self._optimizers = [weakref.ref(o) for o in optimizers]
-        self._others: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
 
     @property
@@ -141,13 +153,9 @@ class Watch:
     def moved_by(self, optimizer: Any) -> bool:
         """Whether `optimizer` trains this model."""
         if self._optimizers:
-            return any(reference() is optimizer for reference in self._optimizers)
-        known = self._others.get(optimizer)
-        if known is None:
-            own = {id(p) for p in self.module.parameters()}
-            known = any(id(p) in own for group in optimizer.param_groups for p in group["params"])
-            self._others[optimizer] = known
-        return known
+            return any(one is optimizer for one in self.optimizers)
+        own = {id(p) for p in self.module.parameters()}
+        return any(id(p) in own for group in optimizer.param_groups for p in group["params"])
 
     def hook(
         self,
@@ -162,26 +170,26 @@ class Watch:
 
         With `everywhere` all optimizers are hooked: whichever holds parameters of a watched model is meant.
         """
+        kept_out: list[Any] = []
+        first, last = OwnHook(before, kept_out, stopwatch), OwnHook(after, kept_out, stopwatch)
+        begins, ends = OwnHook(before_update, None, stopwatch), OwnHook(after_update, None, stopwatch)
+        put_on = self._handles.append
         try:
-            kept_out: list[Any] = []
-            first, last = OwnHook(before, kept_out, stopwatch), OwnHook(after, kept_out, stopwatch)
-            self._handles.append(self.outer.register_forward_pre_hook(first, with_kwargs=True))
-            self._handles.append(self.outer.register_forward_hook(last, with_kwargs=True, always_call=True))
-            first, last = OwnHook(before_update, None, stopwatch), OwnHook(after_update, None, stopwatch)
+            put_on(self.outer.register_forward_pre_hook(first, with_kwargs=True))
+            put_on(self.outer.register_forward_hook(last, with_kwargs=True, always_call=True))
             for optimizer in self.optimizers:
-                self._handles.append(optimizer.register_step_pre_hook(first))
-                self._handles.append(optimizer.register_step_post_hook(last))
+                put_on(optimizer.register_step_pre_hook(begins))
+                put_on(optimizer.register_step_post_hook(ends))
             if everywhere:
-                self._handles.append(register_optimizer_step_pre_hook(first))
-                self._handles.append(register_optimizer_step_post_hook(last))
+                put_on(register_optimizer_step_pre_hook(begins))
+                put_on(register_optimizer_step_post_hook(ends))
         except BaseException:
             self.unhook()
             raise
 
     def unhook(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        while self._handles:
+            self._handles.pop().remove()
 
 
 def _pattern(text: Any) -> Selector:
@@ -200,8 +208,16 @@ def _is_there(tensor: Any) -> bool:
     return tensor is not None and not torch.nn.parameter.is_lazy(tensor)
 
 
+# ---- what the user passed ------------------------------------------------------------------------
+
+
 def make_watch(
-    model: Any, optimizer: Any, what: Any, name: str | None, batch_dim: int | None, taken: list[str]
+    model: torch.nn.Module,
+    optimizer: OptimizerLike | Sequence[OptimizerLike] | None,
+    what: str | Iterable[str] | None,
+    name: str | None,
+    batch_dim: int | None,
+    taken: list[str],
 ) -> Watch:
     """Check what the user passed."""
     if isinstance(model, type):
@@ -213,24 +229,22 @@ def make_watch(
         )
     named = list(optimizer) if isinstance(optimizer, (list, tuple)) else [] if optimizer is None else [optimizer]
     optimizers = list({id(found): found for entry in named for found in _unwrapped(entry)}.values())
-    if isinstance(what, str):
-        what = [what]
-    return Watch(model, optimizers, _free_name(name, model, taken), what, batch_dim)
+    return Watch(
+        model, optimizers, _free_name(name, model, taken), [what] if isinstance(what, str) else what, batch_dim
+    )
 
 
 def _unwrapped(entry: Any) -> list[Optimizer]:
     """The optimizer, and those inside of it: `AcceleratedOptimizer` and the like have it as `.optimizer`, SAM as
     `.base_optimizer`."""
-    found: list[Optimizer] = []
-    waiting, seen = [entry], set()
+    seen: dict[int, Any] = {}
+    waiting = [entry]
     while waiting:
         one = waiting.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, Optimizer):
-            found.append(one)
-        waiting += [getattr(one, name, None) for name in _INNER if not isinstance(one, torch.nn.Module)]
+        if id(one) not in seen and not isinstance(one, torch.nn.Module):
+            seen[id(one)] = one
+            waiting += [getattr(one, name, None) for name in _INNER]
+    found = [one for one in seen.values() if isinstance(one, Optimizer)]
     if not found:
         raise BadArgument(
             f"run.watch got {type(entry).__name__} as optimizer; it must be a torch.optim.Optimizer, or an object that "

@@ -70,6 +70,27 @@ def look(trial: Path, rank: int) -> Former | None:
     )
 
 
+def iteration_before(trial: Path, rank: int, step: int) -> int:
+    """The iteration that the trial had reached before a step: that of the last recorded one, and what came behind it.
+
+    What is known of steps that were not recorded is their metrics: a step in which the only optimizer has stepped has a
+    learning rate, `lr` or that of its first group. Where several take turns, nothing is added.
+    """
+    reader = RankReader(trial, rank, quiet=True)
+    reader.refresh()
+    steps, metrics = reader.table("steps"), reader.table("metrics")
+    if "iteration" not in steps.column_names:  # an older recording
+        return -1
+    gone = reader.contents.superseded
+    rows = zip(*(to_list(steps[name]) for name in ("ordinal", "step", "iteration")), strict=True)
+    recorded = [
+        (number, iteration or 0) for ordinal, number, iteration in rows if ordinal not in gone and number < step
+    ]
+    last, iteration = max(recorded, default=(-1, -1))
+    rates = zip(to_list(metrics["step"]), to_list(metrics["name"]), strict=True)
+    return iteration + len({number for number, name in rates if last < number < step and name in ("lr", "lr 0")})
+
+
 def bytes_in(folder: Path) -> int:
     """Of all files in the folder of a rank."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
