@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import version_of
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.recording.watch import OwnHook
 
 

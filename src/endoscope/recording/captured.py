@@ -22,8 +22,8 @@ from endoscope.capture.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.torch_private import noted_operations as _operations
 from endoscope.recording.gradients import OURS, Gradients
 from endoscope.recording.meter import size_of
+from endoscope.recording.modes import quiet
 from endoscope.recording.parameters import Parameters
-from endoscope.recording.quiet import quiet
 from endoscope.recording.stream import MOST_BYTES, MOST_PASSES, TOO_MUCH, Stream
 from endoscope.schema.recording import GapRecord
 

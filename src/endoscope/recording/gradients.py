@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.regions import version_of, versions_of
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ Nothing is asked for where the user has said how malloc should behave, and where
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of settings, from malloc.h
 _KEPT_BYTES = 2**31 - 1  # the most that can be said
@@ -57,25 +58,15 @@ def _count(change: int) -> None:
 
 
 def _say(trimmed_from: int) -> None:
-    mallopt = None if _user_decided(os.environ) else _mallopt()
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)  # a fixed trim threshold would also fix this one, where it is now
-        mallopt(_TRIM_THRESHOLD, trimmed_from)
+    if sys.platform.startswith("linux") and not _user_decided(os.environ):
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(None)
+            library.gnu_get_libc_version  # noqa: B018 (musl does not have it)
+            library.mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)  # fixing the other one would fix this, where it is now
+            library.mallopt(_TRIM_THRESHOLD, trimmed_from)
 
 
 def _user_decided(environment: Mapping[str, str]) -> bool:
     return "glibc.malloc" in environment.get("GLIBC_TUNABLES", "") or any(
         name in environment for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_")
     )
-
-
-def _mallopt() -> Callable[[int, int], int] | None:
-    """None where there is no glibc."""
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        library = ctypes.CDLL(None)
-        library.gnu_get_libc_version  # noqa: B018 (musl does not have it)
-        return library.mallopt
-    except (OSError, AttributeError):
-        return None

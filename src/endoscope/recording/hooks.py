@@ -31,8 +31,8 @@ from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.inside import InsideMode
 from endoscope.recording.losses import Losses
 from endoscope.recording.meter import size_of
+from endoscope.recording.modes import quiet
 from endoscope.recording.patches import listen, stop_listening
-from endoscope.recording.quiet import quiet
 from endoscope.recording.selection import may_be_attention
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook

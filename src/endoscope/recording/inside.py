@@ -14,7 +14,7 @@ from torch import Tensor
 from endoscope.capture.functions import KNOWN, describe
 from endoscope.capture.observers import OwnMode
 from endoscope.capture.patches import close_composites, open_composites
-from endoscope.recording.stack import put_on, take_off
+from endoscope.recording.modes import put_on, take_off
 
 #: Holds the result of an operation: its type, the address of the module around it, the tensor.
 Hold = Callable[[str, str, Tensor], None]

@@ -12,7 +12,7 @@ from endoscope.analysis.rules import Where, named
 from endoscope.recording.captured import Captured
 from endoscope.recording.measuring import all_rows
 from endoscope.recording.meter import Row
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.recording.structures import Structure
 from endoscope.schema.stats import SAMPLE, WHOLE
 from endoscope.stats import Measured, Request, measure

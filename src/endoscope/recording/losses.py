@@ -15,8 +15,8 @@ from torch import Tensor
 from endoscope.capture.leaves import argument_tensors
 from endoscope.capture.source import position_outside
 from endoscope.recording.gradients import DEFAULT
+from endoscope.recording.modes import quiet
 from endoscope.recording.outside import Op, OutsideMode, data_of, targets_of
-from endoscope.recording.quiet import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Captured

@@ -21,7 +21,7 @@ from endoscope.capture.regions import version_of
 from endoscope.recording.captured import Captured, Entry
 from endoscope.recording.gradients import Found
 from endoscope.recording.meter import Meter, Name, Row, dim_of
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.recording.spectra import spectra_of
 from endoscope.schema.recording import GRADIENT, GapRecord, Key
 from endoscope.stats import Measured

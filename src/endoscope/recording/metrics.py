@@ -25,7 +25,7 @@ def held_number(value: Any) -> Any:
     if _is_tensor(value):
         import torch
 
-        from endoscope.recording.quiet import quiet
+        from endoscope.recording.modes import quiet
 
         with quiet():
             if value.numel() == 0:
@@ -54,7 +54,7 @@ def plain_number(value: Any) -> Any:
     if _is_tensor(value):
         import torch
 
-        from endoscope.recording.quiet import quiet
+        from endoscope.recording.modes import quiet
 
         with quiet(), torch.no_grad():
             value = value.detach()

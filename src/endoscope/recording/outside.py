@@ -18,7 +18,7 @@ from torch import Tensor
 from endoscope.capture.leaves import argument_tensors
 from endoscope.capture.observers import OwnMode
 from endoscope.capture.patches import close_composites, open_composites
-from endoscope.recording.stack import put_on, take_off
+from endoscope.recording.modes import put_on, take_off
 
 _READ_GRAD: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # as `zero_grad` does for each parameter
 MOST_OPS = 200  # that are looked at between two outermost calls of a hooked step

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from endoscope.capture.regions import storage_key, version_of, versions_of
 from endoscope.capture.torch_private import foreach_copy_ as _foreach_copy_
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.names import Names

@@ -23,7 +23,7 @@ from endoscope.capture.records import Node
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import tracing
 from endoscope.recording.captured import Captured
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.recording.structures import Structure
 from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.ops import Kind

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from endoscope.recording.policies import When
 from endoscope.recording.schedule import Schedule
 from endoscope.stats import spectrum
 
@@ -16,7 +17,7 @@ OF = ("parameter", "value")  # gradients and updates follow from these, and woul
 class Spectra:
     """At which of the captured steps they are computed: decided like recording itself, for each type of step."""
 
-    def __init__(self, when: Any) -> None:
+    def __init__(self, when: When) -> None:
         self._schedule = Schedule(when)
 
     def wanted(self, number: int, type_: str | None) -> bool:

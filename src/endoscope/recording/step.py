@@ -12,7 +12,7 @@ import torch
 
 from endoscope.errors import BadArgument
 from endoscope.recording.metrics import held_number
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Captured

@@ -30,9 +30,9 @@ from endoscope.recording.forwards import Forwards
 from endoscope.recording.heap import Heap
 from endoscope.recording.hooks import Hooks
 from endoscope.recording.metrics import held_number
+from endoscope.recording.modes import quiet
 from endoscope.recording.names import Names
 from endoscope.recording.optimizers import Optimizers
-from endoscope.recording.quiet import quiet
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
 from endoscope.recording.sentences import BEGUN_UNKNOWN, HOOKS, IN_EVALUATION_MODE, NO_FORWARD, UNSEEN_PASS

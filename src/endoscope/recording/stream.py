@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from endoscope.recording.meter import Meter, Name, Row, dim_of
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.recording.raw import Arenas, Keep, RawCollector
 from endoscope.schema.recording import GRADIENT, GapRecord
 

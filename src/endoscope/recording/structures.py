@@ -23,9 +23,9 @@ from torch import Tensor
 from endoscope.recording.captured import Captured, End
 from endoscope.recording.graph import Item, build_graph, place_of
 from endoscope.recording.meter import size_of
+from endoscope.recording.modes import quiet
 from endoscope.recording.names import Names
 from endoscope.recording.parameters import Room
-from endoscope.recording.quiet import quiet
 from endoscope.recording.selection import Selection
 from endoscope.recording.tracer import StepRecorder
 

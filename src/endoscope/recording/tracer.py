@@ -25,11 +25,10 @@ from endoscope.capture.patches import activate, deactivate
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import slots_of
 from endoscope.capture.regions import version_of
+from endoscope.recording.modes import put_on, quiet, take_off
 from endoscope.recording.names import Names
 from endoscope.recording.outcome import shielded
 from endoscope.recording.outside import Op, selects
-from endoscope.recording.quiet import quiet
-from endoscope.recording.stack import put_on, take_off
 from endoscope.schema.ops import Kind
 
 _UNSEEN, _RESTING = -1, -2  # in the place of the number of a call

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from endoscope.capture.torch_private import backward_task as _task
 from endoscope.recording.captured import Captured
-from endoscope.recording.quiet import quiet
+from endoscope.recording.modes import quiet
 from endoscope.recording.sentences import IN_EVALUATION_MODE, LATE_UPDATE, NO_FORWARD
 from endoscope.recording.step import Step
 
