@@ -57,7 +57,8 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
                 try:
                     return func(*args, **kwargs) if kwargs else func(*args)
                 except BaseException as error:
-                    recorder.raised(error)
+                    if recorder.outcome is not None:
+                        recorder.outcome.raised(error)
                     raise
             if func not in slow:
                 facts = learn(func, simple, passing)
@@ -94,14 +95,16 @@ def make_ear(recorder: Recorder) -> Callable[..., Any]:
         try:  # costs nothing as long as nothing is raised
             out = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException as error:
-            recorder.raised(error)
+            if recorder.outcome is not None:
+                recorder.outcome.raised(error)
             raise
         ended = clock()
         if not full:
             try:
                 return understand(func, facts, args, kwargs, out, frame.f_code, frame.f_lasti, started, ended)
             except BaseException:
-                recorder.returned(out)
+                if recorder.outcome is not None:
+                    recorder.outcome.returned(out)
                 raise
         if out.__class__ is not Tensor:
             return after_call((func, facts, args, kwargs, reads, started, ended, frame.f_code, frame.f_lasti), out)

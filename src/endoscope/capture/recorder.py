@@ -58,6 +58,7 @@ class Recorder(OwnMode):
     chosen: set[int] | None = None  # nodes that `save` selected; None for all
     editor: Any = None  # applies edits, if any were asked for
     before_writes: Any = None  # told what is about to be overwritten
+    outcome: Any = None  # told what becomes of each operation, where an error of ours must not reach the traced code
     storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
 
     def __init__(self, *, full: bool = True, keeper: Any = None, gradients: Any = None) -> None:
@@ -113,24 +114,6 @@ class Recorder(OwnMode):
         self.slow[func] = facts
         return None
 
-    # ---- whose error is it? A recorder that must not disturb the traced code wants to know -------
-
-    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """The operation of the traced code itself."""
-        try:
-            out = func(*args, **kwargs)
-        except BaseException as error:
-            self.raised(error)
-            raise
-        self.returned(out)
-        return out
-
-    def raised(self, error: BaseException) -> None:
-        """The operation has raised this: it is no error of ours."""
-
-    def returned(self, out: Any) -> None:
-        """The operation has returned this: what is raised from now on is an error of ours."""
-
     # ---- everything that is not an ordinary call -------------------------------------------------
 
     def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -161,6 +144,10 @@ class Recorder(OwnMode):
         for tensor in written if facts.uncounted else ():
             self._copy_now(tensor)
         return result
+
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The operation of the traced code itself."""
+        return func(*args, **kwargs) if self.outcome is None else self.outcome.call(func, args, kwargs)
 
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         """Save what the call will destroy or advance."""

@@ -21,6 +21,16 @@ class Outcome:
         self.is_done = False
         self.result: Any = None
 
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The operation itself."""
+        try:
+            out = func(*args, **kwargs)
+        except BaseException as error:
+            self.raised(error)
+            raise
+        self.returned(out)
+        return out
+
     def raised(self, error: BaseException) -> None:
         self.error = error
 
@@ -30,8 +40,7 @@ class Outcome:
 
 def shielded(recorder: StepRecorder, hear: Callable[..., Any]) -> Callable[..., Any]:
     """If an error in `hear` is ours, the operation's own result is handed on, and the recorder stops hearing."""
-    outcome = Outcome()
-    recorder.raised, recorder.returned = outcome.raised, outcome.returned  # type: ignore[method-assign]
+    outcome = recorder.outcome = Outcome()
 
     def shielded(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if recorder.given_up or recorder.resting:
