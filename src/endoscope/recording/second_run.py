@@ -12,13 +12,12 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from endoscope.capture.aliasing import Read
 from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.leaves import argument_tensors, map_arguments
 from endoscope.capture.records import Node
 from endoscope.capture.result import Trace
 from endoscope.capture.trace import tracing
@@ -26,6 +25,7 @@ from endoscope.recording.captured import Captured
 from endoscope.recording.modes import quiet
 from endoscope.recording.structures import Structure
 from endoscope.recording.tracer import StepRecorder
+from endoscope.replay.operands import repeat
 from endoscope.schema.ops import Kind
 
 _LOW = (torch.float16, torch.bfloat16)
@@ -140,7 +140,7 @@ class SecondRun:
         slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
         is_data = bool(slots) and all(slot in self._data for slot in slots)
         try:
-            found = [] if is_data else self._outputs_held(raw) if _is_the_users(raw) else self._results(raw)
+            found = [] if is_data else self._outputs_held(raw) if _is_the_users(raw) else self._results(number, raw)
         except Exception:  # it cannot be called again on values alone, or one of them is lost
             self.lost.add(number)
             return
@@ -170,31 +170,25 @@ class SecondRun:
         self.trace.recorder.read(tensor)
         return tensor
 
-    def _results(self, raw: Node) -> list[Tensor]:
-        reads = list(raw.reads)
-
-        def operand(_: Any) -> Any:
-            read = reads.pop(0)
-            if read == -1:  # only its memory is used
-                return self._room(raw)
-            tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
-            if tensor is None:
-                raise _Lost
-            return tensor
-
-        args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
-        tensors: list[Tensor] = []
-        argument_tensors([args, kwargs], tensors)
-        with torch.set_grad_enabled(self._had_gradient(raw, tensors)), _autocast(raw, args, kwargs, tensors):
-            out = raw.func(*args, **kwargs)
-        found: list[Tensor] = []
-        argument_tensors(out, found)
+    def _results(self, number: int, raw: Node) -> list[Tensor]:
+        given = [self._seen(read, raw) for read in raw.reads]
+        raw, waiting = raw._replace(context=raw.context or _autocast(raw, given)), iter(given)
+        grad = self._had_gradient(raw, given)
+        found = repeat(self.recorder, number, raw, lambda *_: next(waiting), copy=lambda tensor: tensor, grad=grad)
         if raw.facts.type in UNINITIALISED:
             with quiet(), torch.no_grad():
                 for tensor in found:
                     tensor.zero_()
-        written = [t for t in raw.facts.written(args, kwargs) if isinstance(t, Tensor)] if raw.facts.written else []
-        return found + [t for t in written if not any(t is f for f in found)]
+        return found
+
+    def _seen(self, read: Read, raw: Node) -> Tensor:
+        """What stands for an argument."""
+        if read == -1:  # only its memory is used
+            return self._room(raw)
+        tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
+        if tensor is None:
+            raise _Lost
+        return tensor
 
     def _overwritten(self, slots: tuple[int, ...]) -> Tensor | None:
         """A tensor that was written through views: the oldest value tells which, unless it is a view's own."""
@@ -231,10 +225,8 @@ class SecondRun:
         for number, source in self.recorder.sources.items():
             raw = Node(*self.recorder.nodes[number])
             if source.kind is Kind.OUTPUT and raw.slot not in self._tensors and raw.reads:
-                read = raw.reads[0]
-                tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
-                if tensor is not None:
-                    self._know(raw.slot, tensor)
+                with contextlib.suppress(_Lost):
+                    self._know(raw.slot, self._seen(raw.reads[0], raw))
 
     def _backward(self, name: str) -> None:
         slots = {i.slot for i in self._structure.items if i.kind == "loss" and name in (i.node, i.node.split(" ")[0])}
@@ -253,19 +245,14 @@ def _is_the_users(raw: Node) -> bool:
     return raw.facts.opaque or is_own or any(isinstance(value, torch.Generator) for value in values)
 
 
-def _autocast(raw: Node, args: Any, kwargs: Any, tensors: list[Tensor]) -> contextlib.AbstractContextManager[Any]:
+def _autocast(raw: Node, given: list[Tensor]) -> tuple[tuple[str, torch.dtype], ...]:
     """The fast path of the recorder does not note autocast; a type that arguments alone would not give tells."""
-    settings = raw.context or ()
-    dtype = raw.dtype
-    if not settings and dtype is not None and dtype.is_floating_point and raw.facts.type not in _CASTS:
-        types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
-        if types and dtype not in types and "dtype" not in kwargs and dtype not in args:
-            low = dtype if dtype in _LOW else next((other for other in types if other in _LOW), None)
-            settings = () if low is None else ((tensors[0].device.type, low),)
-    stack = contextlib.ExitStack()
-    for device, low in settings:
-        stack.enter_context(torch.autocast(device, dtype=low, cache_enabled=False))
-    return stack
+    types, dtype = {tensor.dtype for tensor in given if tensor.is_floating_point()}, raw.dtype
+    if dtype is None or not dtype.is_floating_point or raw.facts.type in _CASTS or not types or dtype in types:
+        return ()
+    low = next((one for one in (dtype, *types) if one in _LOW), None)
+    is_asked_for = "dtype" in (raw.kwargs or {}) or any(value is dtype for value in raw.args)
+    return () if low is None or is_asked_for else ((given[0].device.type, low),)
 
 
 @contextlib.contextmanager

@@ -24,6 +24,8 @@ def batch_levels(tensor: torch.Tensor) -> dict[int, int]:
 
 
 def is_batched(recorder: Recorder, raw: Node) -> bool:
+    if not recorder.full:  # its tensors are not there to tell
+        return False
     return any(_is_wrapped(tensor) and batch_levels(tensor) for tensor in [*_given(raw), *_returned(recorder, raw)])
 
 
