@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from endoscope.analysis.anomalies import Anomaly
@@ -38,36 +39,38 @@ When = Policy | Anomaly | int | None
 _LAST_STEP = 2**63  # later than any step
 
 
-class _Rule:
+class _Rule(partial[bool]):
     """A function of what is known about a step, with the text that a reader of the recording sees."""
 
-    def __init__(self, text: str, says: Callable[..., bool], *settings: Any, urgent: bool = False) -> None:
-        self._text, self._says, self._settings = text, says, settings
-        self.urgent = urgent  # among the last to be given up when the budget is short
-
-    def __call__(self, info: StepInfo) -> bool:
-        return self._says(info, *self._settings)
+    text = ""
+    urgent = False  # among the last to be given up when the budget is short
 
     def __repr__(self) -> str:
-        return self._text
+        return self.text
+
+
+def _rule(text: str, says: Callable[..., bool], *settings: Any, urgent: bool = False) -> Policy:
+    rule = _Rule(says, *settings)
+    rule.text, rule.urgent = text, urgent
+    return rule
 
 
 def every(n: int) -> Policy:
     """Record every `n`-th step of each type, beginning with the first."""
-    return _Rule(f"every({n})", _is_multiple, whole("n", n, 1))
+    return _rule(f"every({n})", _is_multiple, whole("n", n, 1))
 
 
-def _is_multiple(info: StepInfo, n: int) -> bool:
+def _is_multiple(n: int, info: StepInfo) -> bool:
     # Due once a multiple of n lies behind the last recorded step: one that could not be recorded is made up for.
     return info.seen // n > (info.seen - info.unrecorded - 1) // n
 
 
 def first(n: int) -> Policy:
     """Record the first `n` steps of each type."""
-    return _Rule(f"first({n})", _is_among_first, whole("n", n, 1))
+    return _rule(f"first({n})", _is_among_first, whole("n", n, 1))
 
 
-def _is_among_first(info: StepInfo, n: int) -> bool:
+def _is_among_first(n: int, info: StepInfo) -> bool:
     return info.recorded < n
 
 
@@ -83,10 +86,10 @@ def decaying(dense_steps: int = 20, *, growth: float = 1.03, max_recorded: int =
             "have been seen than at the last time. To record without end use every(n)."
         )
     text = f"decaying({dense_steps}, growth={growth!r}, max_recorded={max_recorded})"
-    return _Rule(text, _is_planned, _geometric(min(dense, most), growth, most))
+    return _rule(text, _is_planned, _geometric(min(dense, most), growth, most))
 
 
-def _is_planned(info: StepInfo, plan: list[int]) -> bool:
+def _is_planned(plan: list[int], info: StepInfo) -> bool:
     # Due if the plan has an entry behind the last recorded step: each entry causes at most one recording.
     return bisect_right(plan, info.seen) > bisect_left(plan, info.seen - info.unrecorded)
 
@@ -109,10 +112,10 @@ def at(numbers: Iterable[int]) -> Policy:
     meant = numbers if isinstance(numbers, range) else frozenset(whole("number", n, 0) for n in numbers)
     shown = [] if isinstance(meant, range) else [str(number) for number in sorted(meant)]
     text = repr(meant) if isinstance(meant, range) else f"{{{', '.join(shown[:5] + ['…'] * (len(shown) > 5))}}}"
-    return _Rule(f"at({text})", _is_one_of, meant, urgent=True)  # nothing makes up for a step that is named
+    return _rule(f"at({text})", _is_one_of, meant, urgent=True)  # nothing makes up for a step that is named
 
 
-def _is_one_of(info: StepInfo, numbers: Collection[int]) -> bool:
+def _is_one_of(numbers: Collection[int], info: StepInfo) -> bool:
     return info.number in numbers
 
 

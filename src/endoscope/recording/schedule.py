@@ -37,9 +37,6 @@ class Verdict(NamedTuple):
     decided: bool  # True: they are recorded unless the user objects; False: the end of the step tells
 
 
-_LET_GO, _RECORD, _HOLD = Verdict(False, True), Verdict(True, True), Verdict(True, False)
-
-
 class Counts:
     """Steps of one type."""
 
@@ -92,24 +89,18 @@ class Schedule:
         """A step begins. If the one before was never finished, it counts as seen and not recorded."""
         if self._open:
             self.abandon()
-        self._open, self._number, self._wishes, self._paid = True, number, None, False
+        self._open, self._number, self._wishes, self._paid, self._captured = True, number, None, False, False
         self._counts = self._counts_of(type or "")
-        verdict = self._judge()
-        self._captured = verdict.capture
-        return verdict
-
-    def _judge(self) -> Verdict:
         # What the user decides late may be the type, so the policies are asked about it at the end.
+        wanted: list[_Wish] = []
         if not self.user_decides:
-            self._wishes = self._ask(self._early, self._counts.info(self._number))
+            self._wishes = self._ask(self._early, self._counts.info(number))
             wanted = [wish for wish in self._wishes if wish.keep]
-            if wanted:
-                self._paid = self._affordable(any(wish.urgent for wish in wanted))
-                return _RECORD if self._paid else _LET_GO
-            if not self._late:
-                return _LET_GO
-        is_held = self._budget is None or self._budget.allows(self._counts.type, tentative=True)
-        return _HOLD if is_held else _LET_GO
+        if wanted:
+            self._paid = self._captured = self._affordable(any(wish.urgent for wish in wanted))
+        elif self.user_decides or self._late:
+            self._captured = self._budget is None or self._budget.allows(self._counts.type, tentative=True)
+        return Verdict(self._captured, bool(wanted) or not self._captured)
 
     def finish(
         self,
