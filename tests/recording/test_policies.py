@@ -1,6 +1,7 @@
 """Policies: which steps they pick, counted for each type, and what they say to odd arguments."""
 
 import functools
+import pickle
 import re
 
 import numpy as np
@@ -208,6 +209,12 @@ def test_names_in_a_recording() -> None:
     assert repr(policies.at({9, 1, 2, 3, 4, 5, 6})) == "at({1, 2, 3, 4, 5, …})"
     assert repr(policies.either(3, policies.on_nonfinite(), long_ones)) == "either(every(3), on_nonfinite(), long_ones)"
     assert repr(policies.decaying(3)) == "decaying(3, growth=1.03, max_recorded=500)"
+
+
+@pytest.mark.parametrize("example", [example for _, example in ours._FACTORIES])
+def test_a_policy_can_be_sent_to_another_process(example: str) -> None:
+    policy = eval(example, vars(policies))
+    assert repr(pickle.loads(pickle.dumps(policy))) == repr(policy)
 
 
 def test_parts_are_flat_and_triggers_among_them_fresh() -> None:

@@ -120,19 +120,16 @@ class Step:
 
         With `keep=False` its values are let go of at once, so that word is the last one.
         """
-        try:
-            with quiet():
-                if type is not None:
-                    self.type = str(type)
-                if keep is not _NOT_SAID:
-                    self.keep = None if keep is None else bool(keep)
-                if samples is not None:
-                    self.samples = [int(s) for s in _listed(samples)]
-                if categories is not None:
-                    self.categories = [str(c) for c in _listed(categories)]
-                self._steps.decided(self, type is not None or keep is not _NOT_SAID)
-        except Exception as error:
-            self._steps.shield.failed("decide", error)
+        with self._steps.shield("decide"), quiet():
+            if type is not None:
+                self.type = str(type)
+            if keep is not _NOT_SAID:
+                self.keep = None if keep is None else bool(keep)
+            if samples is not None:
+                self.samples = [int(s) for s in _listed(samples)]
+            if categories is not None:
+                self.categories = [str(c) for c in _listed(categories)]
+            self._steps.decided(self, type is not None or keep is not _NOT_SAID)
 
     # ---- as a block ------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class _OfMetric(Trigger):
     def __post_init__(self) -> None:
         if not isinstance(self.metric, str) or not self.metric:
             raise BadArgument(f"metric={self.metric!r} is no name of a metric. Use one such as 'loss'.")
-        self._windows = ByType(lambda: Window(self.limits.window_steps))
+        self._windows = ByType(partial(Window, self.limits.window_steps))
 
     def __call__(self, info: StepInfo) -> Decision:
         value = info.metrics.get(self.metric)
