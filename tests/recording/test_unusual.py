@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.errors import BadArgument
-from endoscope.recording.unusual import STEPS_OF_A_STRETCH, ByType, Limits, Stretch, Window
+from endoscope.recording.unusual import STEPS_OF_A_STRETCH, Limits, Stretch, Window
 
 VALUES = st.floats(-1e300, 1e300) | st.sampled_from([0.0, -0.0, 1.0])
 
@@ -79,17 +79,6 @@ def test_a_stretch_is_kept_at_its_beginning() -> None:
     unusual = [False, True, True, True, True, True, False, True, False]
     assert STEPS_OF_A_STRETCH == 3
     assert [stretch.keeps(step) for step in unusual] == [0, 1, 1, 1, 0, 0, 0, 1, 0]
-
-
-def test_types_have_their_own_state_and_old_ones_are_forgotten() -> None:
-    states = ByType(Stretch)
-    first = states["a"]
-    assert states["a"] is first
-    assert states["b"] is not first
-    for number in range(1000):
-        states[str(number)]
-    assert states["a"] is not first
-    assert len(states) == 1000
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The rule is that of `endoscope.anomaly`, and is asked about the same statistics 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from endoscope.analysis.anomalies import Anomaly, Look
 from endoscope.analysis.conditions import OF_SAMPLE, Condition
 from endoscope.errors import BadArgument
 from endoscope.recording.triggers import NOTHING, PATIENCE_STEPS, Trigger
-from endoscope.recording.unusual import ByType, Stretch
+from endoscope.recording.unusual import Stretch
 from endoscope.recording.verdicts import Decision, StepInfo
 
 
@@ -24,7 +25,7 @@ class OnAnomaly(Trigger):
     """Keeps the steps with an anomaly, and its samples raw."""
 
     anomaly: Anomaly
-    _stretches: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
+    _stretches: dict[str, Stretch] = field(default_factory=lambda: defaultdict(Stretch), init=False)
 
     def __call__(self, info: StepInfo) -> Decision:
         where, held = self.anomaly.where, info.held

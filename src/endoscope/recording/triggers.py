@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from endoscope.errors import BadArgument
 from endoscope.recording.arguments import whole
-from endoscope.recording.unusual import ByType, Limits, Stretch, Window
+from endoscope.recording.unusual import Limits, Stretch, Window
 from endoscope.recording.verdicts import Decision, StepInfo
 
 #: After so many steps without what it looks at a trigger complains, once.
@@ -89,8 +90,8 @@ class Trigger(ABC):
 @dataclass(repr=False, eq=False)
 class _OnNonfinite(Trigger):
     # Counted apart: a model with an infinite mask in every step can still have its loss turn to NaN.
-    _tensors: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
-    _metrics: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
+    _tensors: dict[str, Stretch] = field(default_factory=lambda: defaultdict(Stretch), init=False)
+    _metrics: dict[str, Stretch] = field(default_factory=lambda: defaultdict(Stretch), init=False)
 
     def __call__(self, info: StepInfo) -> Decision:
         bad = [name for name, value in info.metrics.items() if not _is_finite(value)]
@@ -111,14 +112,14 @@ class _OfMetric(Trigger):
 
     metric: str
     limits: Limits
-    _stretches: ByType[Stretch] = field(default_factory=lambda: ByType(Stretch), init=False)
-    _windows: ByType[Window] = field(init=False)
+    _stretches: dict[str, Stretch] = field(default_factory=lambda: defaultdict(Stretch), init=False)
+    _windows: dict[str, Window] = field(init=False)
     _others: dict[str, None] = field(default_factory=dict, init=False)  # metrics that were there instead
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, str) or not self.metric:
             raise BadArgument(f"metric={self.metric!r} is no name of a metric. Use one such as 'loss'.")
-        self._windows = ByType(partial(Window, self.limits.window_steps))
+        self._windows = defaultdict(partial(Window, self.limits.window_steps))
 
     def __call__(self, info: StepInfo) -> Decision:
         value = info.metrics.get(self.metric)

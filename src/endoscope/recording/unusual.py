@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Generic, TypeVar
 
 from endoscope.errors import BadArgument
 from endoscope.recording.arguments import nonnegative, whole
 
 #: So many steps of one unusual stretch are kept. The first shows the cause, the next two where it leads.
 STEPS_OF_A_STRETCH = 3
-_MOST_TYPES = 1000  # whose past is remembered; the types that appeared first are forgotten first
 _MAD_TO_STD = 1.4826  # of a normal distribution
-
-_State = TypeVar("_State")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +102,3 @@ class Stretch:
         """Whether this step is one of the first of an unusual stretch."""
         self.steps = self.steps + 1 if unusual else 0
         return 0 < self.steps <= STEPS_OF_A_STRETCH
-
-
-class ByType(dict[str, _State], Generic[_State]):
-    """One state for each type of step, for a bounded number of types."""
-
-    def __init__(self, make: Callable[[], _State]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, type: str) -> _State:
-        if len(self) >= _MOST_TYPES:
-            del self[next(iter(self))]
-        state = self[type] = self._make()
-        return state
