@@ -6,6 +6,8 @@ finds the modules, `inside.py` watches them in the others. Where patterns mean s
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from endoscope.recording.graph import Item
 from endoscope.recording.watch import Watch
 
 if TYPE_CHECKING:
-    from endoscope.recording.captured import Captured, Entry
+    from endoscope.recording.captured import Captured
     from endoscope.recording.structures import Learned
 
 ALWAYS = ("loss", "target")  # kinds that patterns do not take away
@@ -35,7 +37,7 @@ class Selection:
         self._watches = [(watch.name, watch.prefix, watch.default) for watch in watches]
         self.patterns = [p for watch in watches for p in watch.patterns or ()]
         self._owners = [id(watch.module) for watch in watches for _ in watch.patterns or ()]
-        self._types: dict[str, bool] = {}
+        self._may_mean = functools.cache(self._may_match)  # an operation of a type
         self._marks: dict[int, list[bool]] = {}  # node of an operation -> which patterns mean it
 
     def observe(self, captured: Captured, learned: Learned) -> None:
@@ -48,28 +50,21 @@ class Selection:
             type_ = recorder.nodes[node][0].type
             if not self._may_mean(type_):
                 return False
-            call = recorder.calls.current
-            path = recorder.calls.path(call)
+            path = recorder.calls.path(recorder.calls.current)
             if not self.patterns and not (path and may_be_attention(tensor)):
                 return False
             module = path[-1] if path else ""
-            node_name = f"{module}.{type_}" if path else type_
-            entry = captured.hold(node_name, "", "computed", tensor, module, slot=slot)
+            entry = captured.hold(f"{module}.{type_}" if path else type_, "", "computed", tensor, module, slot=slot)
             if entry is not None:
                 entry.function = node
             return entry is not None
 
         recorder.step_keeper.function_came = came
 
-    def _may_mean(self, type_: str) -> bool:
-        if not self.patterns:
-            return type_ == ATTENTION
-        if type_ not in self._types:
-            self._types[type_] = self._may_match(type_)
-        return self._types[type_]
-
     def _may_match(self, type_: str) -> bool:
         """Whether an operation of a type may be meant; results of modules are held anyway."""
+        if not self.patterns:
+            return type_ == ATTENTION
         # Imported here and below: most runs have no patterns, and what these need takes long to load.
         from endoscope.analysis.patterns import Pattern
         from endoscope.capture.keeping import SomeOp
@@ -104,25 +99,27 @@ class Selection:
     def choose(self, captured: Captured, items: list[Item]) -> list[bool]:
         """Parameters and buffers come first among the items, then one for each captured tensor."""
         entries = captured.entries
-        first = len(items) - len(entries)
         if not self.patterns:
             for entry in entries:
                 if entry.function >= 0:
                     captured.learned.inside.setdefault(entry.module, set()).add(ATTENTION)
             return [True] * len(items)
-        marks = [self._marks_of(entries[n - first] if n >= first else None, item) for n, item in enumerate(items)]
+        owned = len(items) - len(entries)
+        functions = [False] * owned + [entry.function >= 0 for entry in entries]
+        marks = [self._marks_of(item) for item in items[:owned]]
+        marks += [
+            self._marks.get(id(entry), [False] * len(self.patterns)) if entry.function >= 0 else self._marks_of(item)
+            for entry, item in zip(entries, items[owned:], strict=True)
+        ]
         chosen = [
             any(mine) or item.kind in ALWAYS or item.node in captured.tags or self._by_default(item)
             for item, mine in zip(items, marks, strict=True)
         ]
         # A tensor that is recorded under the name of a module is not recorded as the result of an operation, too.
-        known = {
-            items[n].slot for n, kept in enumerate(chosen) if kept and (n < first or entries[n - first].function < 0)
-        }
-        for number in range(first, len(items)):
-            if entries[number - first].function >= 0:
-                chosen[number] = any(marks[number]) and items[number].slot not in known
-                captured.learned.functions |= chosen[number]
+        known = {items[n].slot for n, is_chosen in enumerate(chosen) if is_chosen and not functions[n]}
+        for number in itertools.compress(range(len(items)), functions):
+            chosen[number] = any(marks[number]) and items[number].slot not in known
+            captured.learned.functions |= chosen[number]
         matched = [any(column) for column in zip(*marks, strict=True)]
         called = {e.module for e in entries if e.kind == "output"}
         captured.unmatched = [
@@ -132,10 +129,8 @@ class Selection:
         ]
         return chosen
 
-    def _marks_of(self, entry: Entry | None, item: Item) -> list[bool]:
+    def _marks_of(self, item: Item) -> list[bool]:
         """Which patterns mean it."""
-        if entry is not None and entry.function >= 0:
-            return self._marks.get(id(entry), [False] * len(self.patterns))
         named = _Named(item)
         return [bool(pattern.matches(named)) for pattern in self.patterns]
 
