@@ -83,10 +83,11 @@ def iteration_before(trial: Path, rank: int, step: int) -> int:
         return -1
     gone = reader.contents.superseded
     rows = zip(*(to_list(steps[name]) for name in ("ordinal", "step", "iteration")), strict=True)
-    recorded = [
-        (number, iteration or 0) for ordinal, number, iteration in rows if ordinal not in gone and number < step
-    ]
-    last, iteration = max(recorded, default=(-1, -1))
+    recorded = {number: iteration for ordinal, number, iteration in rows if ordinal not in gone and number < step}
+    last = max(recorded, default=-1)
+    iteration = recorded.get(last)
+    if iteration is None:  # of no step, or of an older recording that was gone on with
+        iteration = -1
     rates = zip(to_list(metrics["step"]), to_list(metrics["name"]), strict=True)
     return iteration + len({number for number, name in rates if last < number < step and name in ("lr", "lr 0")})
 
