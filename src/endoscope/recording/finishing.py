@@ -15,7 +15,7 @@ from endoscope.recording.incidents import Incidents
 from endoscope.recording.measuring import Package, batch_size, measure_step
 from endoscope.recording.meter import Meter
 from endoscope.recording.metrics import means
-from endoscope.recording.raw import Arena, Arenas, Keep, RawCollector, choose
+from endoscope.recording.raw import Keep, RawCollector, choose
 from endoscope.recording.selection import Selection
 from endoscope.recording.shield import Shield
 from endoscope.recording.step import Step
@@ -56,7 +56,6 @@ class Finisher:
         self._raw_bytes = 0
         self._said: set[GapRecord] = set()
         self._categories: Counter[str] = Counter()  # how often samples of each were kept raw
-        self._arenas = Arenas()
         self._incidents = Incidents()
         self._last_keys: list[Key] = []
         self._last_numbers: list[int] = []
@@ -103,7 +102,7 @@ class Finisher:
             skipped=step.skipped, metrics=means(step.metrics), config=step.settings,
             gaps=gaps, extra=package.extra, measured=package.measured,
         )  # fmt: skip
-        self._ready = (lambda: self._write_and_free(record, package, raw.arena)), package.bytes
+        self._ready = (lambda: self._write(record, package)), package.bytes
 
     def note(self, number: int, text: str) -> None:
         now = time.time()
@@ -139,7 +138,7 @@ class Finisher:
 
     def raw_collector(self, samples: Sequence[int], detail: int) -> RawCollector:
         keep = Keep.of(0) if detail else self._keep
-        return RawCollector(keep, self._raw_bytes, samples, self._arenas.take())
+        return RawCollector(keep, self._raw_bytes, samples)
 
     def _samples(self, step: Step, captured: Captured, decision: Decision) -> list[int]:
         count, size = self._keep.samples, batch_size(captured)
@@ -162,17 +161,6 @@ class Finisher:
         new = [gap for gap in gaps if gap not in self._said]
         self._said.update(new)
         return new
-
-    def let_go(self) -> None:
-        """Nothing more is recorded: free the memory for raw values."""
-        self._arenas.drop()
-
-    def _write_and_free(self, record: StepRecord, package: Package, arena: Arena) -> None:
-        try:
-            self._write(record, package)
-        finally:
-            record.raw, package.raw = [], []
-            self._arenas.give_back(arena)
 
     def _write(self, record: StepRecord, package: Package) -> None:
         writer = self._writer

@@ -1,16 +1,13 @@
-"""Raw values of chosen samples: which samples, how much of them, and in which memory they wait for the writer.
+"""Raw values of chosen samples: which samples, and how much of them.
 
-    choose ─► samples of the step ─► RawCollector copies them into an arena ─► the writer thread writes it ─► give_back
+    choose ─► samples of the step ─► RawCollector copies them ─► the writer thread writes them
 
-The memory is used again at every step, because the pages of fresh memory cost more than the copying. Arenas share their
-blocks: while one is being written the next one is filled with blocks that are free, so together they need little more
-than one.
+The pages of fresh memory would cost as much as the copying; `heap.py` sees to it that they are used again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,13 +20,6 @@ from torch import Tensor
 
 from endoscope.errors import BadArgument
 from endoscope.stats import copy_tensors
-
-_ALIGNMENT = 64
-_BLOCK = 4 * 2**20
-_KEPT = 1.25  # times what an arena used: so much is kept for the next ones
-
-_Block = np.ndarray[Any, Any]
-_NOTHING: _Block = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +116,8 @@ def _in_turns(
 class RawCollector:
     """Gathers the raw values of one step and says what did not fit."""
 
-    def __init__(self, keep: Keep, spent: int, samples: Sequence[int], arena: Arena) -> None:
+    def __init__(self, keep: Keep, spent: int, samples: Sequence[int]) -> None:
         self._keep = keep
-        self.arena = arena
         self._spent = spent  # by earlier steps of the trial
         self._samples = list(samples)
         self._of_batch: dict[int, list[int]] = {}  # size of a batch -> the chosen samples that are in it
@@ -187,7 +176,7 @@ class RawCollector:
 
     def _copied(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         """Outside torch; types that numpy lacks travel as whole numbers of their size."""
-        memory = self.arena.piece(tensor.numel() * tensor.element_size())
+        memory = np.empty(tensor.numel() * tensor.element_size(), np.uint8)
         if tensor.dtype is torch.float32 and tensor.is_cpu:  # nearly always
             values = memory.view(np.float32).reshape(tensor.shape)
             if copy_tensors([tensor], [torch.from_numpy(values)]):
@@ -208,61 +197,3 @@ def _chosen(tensor: Tensor, samples: list[int]) -> Tensor:
     if samples == list(range(first, first + count)):
         return tensor[first : first + count]
     return tensor.index_select(0, torch.tensor(samples, device=tensor.device))
-
-
-# ---- in which memory -----------------------------------------------------------------------------
-
-
-class Arena:
-    """Blocks of memory that are handed out piece by piece and taken back all at once."""
-
-    def __init__(self, pool: Arenas) -> None:
-        self._pool = pool
-        self.blocks: list[_Block] = []
-        self._rest = _NOTHING  # what is free of the last block
-
-    def piece(self, size: int) -> _Block:
-        """So many bytes, still to be written."""
-        if size > len(self._rest):
-            self._rest = self._pool.block(size)
-            self.blocks.append(self._rest)
-        piece = self._rest[:size]
-        self._rest = self._rest[-(-size // _ALIGNMENT) * _ALIGNMENT :]
-        return piece
-
-
-class Arenas:
-    """The blocks that are free. The training thread takes, the writer thread gives back."""
-
-    def __init__(self) -> None:
-        self._free: list[_Block] = []
-        self._lock = threading.Lock()
-        self._is_dropped = False
-
-    def take(self) -> Arena:
-        return Arena(self)
-
-    def block(self, size: int) -> _Block:
-        """The smallest free one that is large enough, or a new one."""
-        with self._lock:
-            fitting = [number for number, block in enumerate(self._free) if len(block) >= size]
-            if fitting:
-                return self._free.pop(min(fitting, key=lambda number: len(self._free[number])))
-        memory = np.empty(max(size, _BLOCK) + _ALIGNMENT, np.uint8)
-        start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-        return memory[start : start + max(size, _BLOCK)]
-
-    def give_back(self, arena: Arena) -> None:
-        """Nobody reads any more what was written into its blocks."""
-        blocks, arena.blocks = arena.blocks, []
-        enough = _KEPT * sum(map(len, blocks))
-        with self._lock:
-            self._free += blocks
-            while blocks and self._free and (self._is_dropped or sum(map(len, self._free)) > enough):
-                self._free.pop(0)
-
-    def drop(self) -> None:
-        """Nothing more will be asked for."""
-        with self._lock:
-            self._is_dropped = True
-            self._free.clear()

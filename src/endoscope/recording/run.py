@@ -196,7 +196,6 @@ class Run:
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
         self._worker.put(self._writer.close)
         self._worker.stop()
-        self._finisher.let_go()
         atexit.unregister(self._at_exit)
         sys.stderr.write(self._summary() + "\n")
 

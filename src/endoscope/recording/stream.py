@@ -11,7 +11,7 @@ from torch import Tensor
 
 from endoscope.recording.meter import Meter, Name, Row, dim_of
 from endoscope.recording.modes import quiet
-from endoscope.recording.raw import Arenas, Keep, RawCollector
+from endoscope.recording.raw import Keep, RawCollector
 from endoscope.schema.recording import GRADIENT, GapRecord
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Stream:
     """Measures tensors of one step one by one."""
 
     def __init__(self, batch_dim: int | None) -> None:
-        self.meter = Meter(RawCollector(Keep.of(0), 0, [], Arenas().take()))
+        self.meter = Meter(RawCollector(Keep.of(0), 0, []))
         self._batch_dim = batch_dim
 
     def value(self, entry: Entry, tensor: Tensor) -> None:
