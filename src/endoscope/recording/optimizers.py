@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from torch.optim import Optimizer
@@ -22,8 +23,8 @@ from endoscope.recording.watch import Watch
 class _Known:
     """What is known of an optimizer that moves something that is watched."""
 
-    def __init__(self, optimizer: Any) -> None:
-        self.optimizer = weakref.ref(optimizer)
+    def __init__(self, optimizer: Any, gone: Callable[[Any], object]) -> None:
+        self.optimizer = weakref.ref(optimizer, gone)
         self.ends_steps: bool | None = None  # whether a forward pass follows its update; None: not seen yet
         self.name = ""  # "": not worked out
         self.rates: list[str] = []  # names of the learning rates of its groups; empty: not worked out
@@ -42,7 +43,7 @@ class Optimizers:
         self.everywhere = False  # all optimizers of the process are hooked
         self.running: list[int] = []  # ids of those whose `step` runs, the outermost first
         self.iteration = -1  # returns to the first optimizer so far
-        self._known: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+        self._known: dict[int, _Known] = {}  # by id: a dictionary of weak keys takes a microsecond for each look
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers that move nothing that is watched
         self._last: _Known | None = None  # the one that stepped last, until a forward pass begins
         self._first: _Known | None = None  # the one that stepped first of all
@@ -52,10 +53,15 @@ class Optimizers:
 
     def add(self, optimizers: Sequence[Any]) -> None:
         for optimizer in optimizers:
-            self._known.setdefault(optimizer, _Known(optimizer))
+            identity = id(optimizer)
+            if identity not in self._known:
+                self._known[identity] = _Known(optimizer, partial(self._forget, identity))
         self._several = None
         for known in self._known.values():
             known.name, known.rates = "", []
+
+    def _forget(self, identity: int, _: Any) -> None:
+        self._known.pop(identity, None)
 
     def clear(self) -> None:
         self._watches = ()
@@ -93,17 +99,19 @@ class Optimizers:
         if id(optimizer) in self.running or not self._moves(optimizer):
             return False
         self.running.append(id(optimizer))
-        if self._last is not None and self._last is not self._known[optimizer] and not self.is_inner:
+        if self._last is not None and self._last is not self._known[id(optimizer)] and not self.is_inner:
             self._last.ends_steps = False
         return True
 
     def _moves(self, optimizer: Any) -> bool:
-        if optimizer not in self._known and optimizer not in self._others:
+        if id(optimizer) in self._known:
+            return True
+        if optimizer not in self._others:
             if any(watch.moved_by(optimizer) for watch in self._watches):
                 self.add([optimizer])
             else:
                 self._others.add(optimizer)
-        return optimizer in self._known
+        return id(optimizer) in self._known
 
     def ends(self, optimizer: Any) -> bool:
         """Whether the outermost update ends."""
@@ -115,7 +123,7 @@ class Optimizers:
 
     def end_step(self, optimizer: Any) -> bool:
         """Whether a step ends with this update."""
-        self._last = self._known[optimizer]
+        self._last = self._known[id(optimizer)]
         return len(self._known) == 1 or bool(self._last.ends_steps)
 
     def forward_begins(self) -> None:
@@ -126,7 +134,7 @@ class Optimizers:
 
     def came_late(self, optimizer: Any) -> bool:
         """Whether the step that has just ended should have waited for this one."""
-        last, this = self._last, self._known[optimizer]
+        last, this = self._last, self._known[id(optimizer)]
         if last is None or last is this:
             return False
         last.ends_steps, self._last = False, this
@@ -135,7 +143,7 @@ class Optimizers:
     def count(self, optimizer: Any) -> int:
         """The number of the iteration: it grows with each return to the first optimizer."""
         if self._first is None or self._first.optimizer() is None:
-            self._first = self._known[optimizer]
+            self._first = self._known[id(optimizer)]
         is_first = self._first.optimizer() is optimizer
         if is_first and (self._others_came or not self.are_several):
             self.iteration += 1
@@ -148,7 +156,7 @@ class Optimizers:
         """What a step is called: the name of what it updates, where several optimizers take turns."""
         if not ids or len(set(ids)) >= len(self._known) or not self.are_several:
             return ""
-        updated = [known for optimizer, known in list(self._known.items()) if id(optimizer) in ids]
+        updated = [known for identity, known in list(self._known.items()) if identity in ids]
         return ", ".join(dict.fromkeys(map(self._name, updated)))
 
     def _name(self, known: _Known) -> str:
@@ -172,7 +180,7 @@ class Optimizers:
 
     def rates(self, optimizer: Any) -> Iterator[tuple[str, Any]]:
         """The learning rate of each group, under its name."""
-        known, groups = self._known[optimizer], optimizer.param_groups
+        known, groups = self._known[id(optimizer)], optimizer.param_groups
         if len(known.rates) != len(groups):
             base = "lr"
             if self.are_several:  # of one for each parameter, several have the name of the module in which they lie

@@ -194,7 +194,8 @@ class Steps:
         if not self._worker.has_room():
             self._left_out(step)
             return
-        self._heap.keep()
+        if not self._heap.keeps:
+            self._heap.keep()
         with quiet():
             self._capture(step, expected)
 
