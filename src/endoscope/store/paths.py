@@ -61,9 +61,14 @@ def ordinal_of(raw_file: str) -> int:
     return int(match[1]) if match else NO_STEP
 
 
+def is_graph(file: str) -> bool:
+    """Whether a file, relative to the rank, is a dependency graph."""
+    return bool(_GRAPH.fullmatch(file))
+
+
 def is_data(file: str) -> bool:
     """Whether a file, relative to the rank, is one that only the journal makes valid."""
-    return bool(table_of(file)) or ordinal_of(file) != NO_STEP or bool(_GRAPH.fullmatch(file))
+    return bool(table_of(file)) or ordinal_of(file) != NO_STEP or is_graph(file)
 
 
 def graph_name(graph_hash: str) -> str:
