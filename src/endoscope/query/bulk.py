@@ -183,12 +183,11 @@ def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
     def find(steps: Steps) -> Matrix:
         columns = recording.columns("stats")
         ordinals = np.array([step.ordinal for step in steps.list], np.int64)
-        order = np.argsort(ordinals, kind="stable")
+        place = {ordinal: n for n, ordinal in enumerate(ordinals.tolist())}
         result = np.full((len(ordinals), len(keys)), np.nan, np.float32)
         for block in columns.blocks(statistic, keys.tolist()):
-            found = np.minimum(np.searchsorted(ordinals[order], block.ordinals), len(ordinals) - 1)
-            at = order[found] if len(ordinals) else found[:0]
-            listed = ordinals[at] == block.ordinals if len(ordinals) else np.zeros(len(block.ordinals), bool)
+            at = np.array([place.get(ordinal, -1) for ordinal in block.ordinals.tolist()], np.int64)
+            listed = at >= 0  # not those that were thinned, or whose own row is damaged
             with np.errstate(over="ignore"):  # beyond the range of float32: infinite
                 result[at[listed][:, None], np.searchsorted(keys, block.keys)] = block.values[listed]
         result = np.ascontiguousarray(result.T)

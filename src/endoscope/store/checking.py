@@ -21,6 +21,7 @@ from endoscope.store.sealed import load
 from endoscope.store.streams import ListColumn, schema_of, to_arrow, to_list, to_numpy
 
 MOST_KEYS = 2**24
+MOST_STEPS = 2**62
 _STATISTICS = {"stats": WHOLE, "samples": SAMPLE, "units": UNIT}
 #: Columns that came later, and what they say of recordings that are older than them.
 _LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}}
@@ -53,6 +54,10 @@ def check(table: str, batch: pa.RecordBatch, ordinal: int) -> None:
         ordinals = to_numpy(batch.column("ordinal"))
         if not len(ordinals) or (ordinals != (ordinal if ordinal >= 0 else ordinals[0])).any() or ordinals[0] < 0:
             raise ValueError(f"rows that are not of recorded step {ordinal}")
+    if "step" in batch.schema.names:
+        steps = to_numpy(batch.column("step"))
+        if len(steps) and not -MOST_STEPS < int(steps.min()) <= int(steps.max()) < MOST_STEPS:
+            raise ValueError("the number of a step out of range")
     if table in PER_STEP or table == "keys":
         keys = to_numpy(batch.column("key"))
         if len(keys) and not 0 <= int(keys.min()) <= int(keys.max()) < MOST_KEYS:
