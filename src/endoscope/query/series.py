@@ -14,6 +14,7 @@ from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import arrays
 from endoscope.query.columns import Columns, Lists
 from endoscope.query.steps import UNKNOWN, Steps
+from endoscope.schema.recording import TABLES
 from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
 from endoscope.store.streams import to_list, to_numpy
 
@@ -103,7 +104,8 @@ class Metrics(Mapping[str, Series]):
         """All of them in one table, in the order in which they were logged; each name and type is stored once."""
         if self._table is None:
             found = self._read()
-            columns = {name: found[name].combine_chunks() for name in found.column_names}
+            # A newer version may have written more columns.
+            columns = {name: found[name].combine_chunks() for name, _ in TABLES["metrics"]}
             texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
             self._table = pa.table(columns | texts)
         return self._table

@@ -193,9 +193,11 @@ class JournalReader:
         self.path = rank_folder / JOURNAL
         self._offset = 0
         self._line = 0
+        self._missing = 0  # so many lines
         self._head = b""  # the first line, which no other journal has
         self._damaged: list[int] = []
         self._bad_at_the_end: list[int] = []
+        self.torn_out: list[int] = []  # numbers of lines, from 1, before which others are missing
 
     @property
     def damaged(self) -> list[int]:
@@ -206,7 +208,7 @@ class JournalReader:
         """All commits that were added since the last call; None if another journal stands there now."""
         with self.path.open("rb") as file:
             head = file.readline()
-            if self._head and head != self._head:
+            if self._head and (head != self._head or os.fstat(file.fileno()).st_size < self._offset):
                 return None
             self._head = head if head.endswith(b"\n") else b""
             file.seek(self._offset)
@@ -215,6 +217,10 @@ class JournalReader:
         while commits and commits[-1] is None:  # perhaps not visible completely yet: look again next time
             commits.pop()
         bad = [self._line + n for n in range(1, len(lines) + 1) if n > len(commits) or commits[n - 1] is None]
+        for line, commit in enumerate(commits, self._line):
+            if commit is not None and commit.number - line > self._missing:
+                self.torn_out.append(line + 1)
+                self._missing = commit.number - line
         self._line += len(commits)
         self._offset += sum(len(line) + 1 for line in lines[: len(commits)])
         self._damaged += [number for number in bad if number <= self._line]

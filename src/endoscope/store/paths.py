@@ -128,6 +128,8 @@ def check_name(trial: object) -> None:
         reason = "a name that starts with a dot is hidden"
     elif any(ord(character) < 32 for character in trial):
         reason = "it has a control character"
+    elif any("\ud800" <= character <= "\udfff" for character in trial):
+        reason = "it is not valid Unicode"
     elif len(trial.encode()) > _MOST_BYTES_IN_A_NAME:
         reason = f"it has {len(trial.encode())} bytes, and {_MOST_BYTES_IN_A_NAME} is the most"
     if reason:

@@ -97,6 +97,7 @@ class RankReader:
     def problems(self) -> list[Problem]:
         """What was found so far that cannot be read."""
         lines = [Problem(paths.JOURNAL, f"line {line} fails its checksum") for line in self._journal.damaged]
+        lines += [Problem(paths.JOURNAL, f"lines are missing before line {line}") for line in self._journal.torn_out]
         lines += [Problem(paths.JOURNAL, self.lost_lines)] if self.lost_lines else []
         return [*lines, *self._problems]
 
@@ -104,12 +105,13 @@ class RankReader:
         """Read what is new in the journal; returns whether there is anything."""
         with self.lock:
             begun, generation = self.contents, self.generation
+            is_first = not begun.last_commit_at
             has_news = self._read_journal()
             # A file that is missing was removed by thinning after we read the journal, which by now says so.
             for _ in range(_MOST_ROUNDS):
                 if not self.contents.misses_files or not self._read_journal():
                     break
-            if not begun.last_commit_at or self.contents is not begun:
+            if is_first or self.contents is not begun:
                 has_news |= self._look_for_lost_lines()
             return has_news or generation != self.generation
 
@@ -236,7 +238,7 @@ class RankReader:
             self._warn(file, [str(problem).removeprefix(f"{file}: ") for problem in new])
 
     def _read_journal(self) -> bool:
-        known = len(self._journal.damaged)
+        known, torn_out = len(self._journal.damaged), len(self._journal.torn_out)
         try:
             new = self._journal.read()
         except OSError:
@@ -251,10 +253,11 @@ class RankReader:
         if changed:
             there = {chunk for chunks in self.contents.chunks.values() for chunk in chunks}
             self._read = {chunk: batch for chunk, batch in self._read.items() if chunk in there}
-        damaged = self._journal.damaged[known:]
+        damaged = [f"line {line} fails its checksum" for line in self._journal.damaged[known:]]
+        damaged += [f"lines are missing before line {line}" for line in self._journal.torn_out[torn_out:]]
         if damaged:
-            self._warn(paths.JOURNAL, [f"line {line} fails its checksum" for line in damaged])
-        if self._journal.damaged and (new or damaged):
+            self._warn(paths.JOURNAL, damaged)
+        if damaged or (new and (self._journal.damaged or self._journal.torn_out)):
             self._take_up_unnamed()
         return bool(new)
 
