@@ -75,10 +75,12 @@ def state(recording: Recording) -> tuple[int, int, int]:
 
 
 def prepare(recording: Recording) -> None:
-    """Read what every look at a trial begins with: its steps, the names of its tensors, its metrics."""
+    """Read what every look at a trial begins with: steps, names of tensors, metrics, which tensors there were when."""
     recording._steadily(lambda steps: None)
     recording._names()
     _ = recording.metrics.table
+    while recording._reader.read_ahead("stats", _CHUNKS_AT_ONCE):
+        pass
 
 
 def warm(recording: Recording) -> None:
