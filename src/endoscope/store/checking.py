@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from endoscope.schema.recording import PER_STEP, THINNED
+from endoscope.schema.recording import PER_STEP, TABLES, THINNED
 from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE
 from endoscope.store.sealed import load
 from endoscope.store.streams import ListColumn, schema_of, to_arrow, to_list, to_numpy
@@ -95,29 +95,26 @@ _OF = {"stats": _stats, "samples": _samples, "units": _units, "steps": _steps}
 
 def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) -> pa.Array:
     """A column that the writer did not know yet."""
+    word = dict(TABLES[table])[field.name]
     if field.name in _LATER.get(table, {}):
-        return to_arrow([_LATER[table][field.name]] * rows, field.type)
+        return to_arrow([_LATER[table][field.name]] * rows, word)
     if field.name not in _STATISTICS.get(table, ()):
         raise ValueError(f"the column {field.name!r} is missing")
-    if pa.types.is_floating(field.type):
-        return _nan(rows, "float64")
-    if not pa.types.is_list(field.type):
+    if word == "float64":
+        return _nan(rows)
+    if not word.startswith("list<"):
         return pa.nulls(rows, field.type)
     names = ("sample",) if table == "samples" else UNIT
     like = next((there[name] for name in names if name in there and pa.types.is_list(there[name].type)), None)
     if like is None:
         raise ValueError(f"the column {field.name!r} is missing, and all that are like it")
     offsets = to_numpy(like.offsets)
-    return to_arrow(ListColumn(to_numpy(_nan(int(offsets[-1]) if len(offsets) else 0, "float32")), offsets), field.type)
+    return to_arrow(ListColumn(to_numpy(_nan(int(offsets.max(initial=0)))), offsets), word)
 
 
 @lru_cache(16)  # the same memory for all steps
-def _nan(count: int, kind: str) -> pa.Array:
-    return (
-        to_arrow(np.full(count, np.nan, kind), pa.from_numpy_dtype(kind))
-        if count
-        else pa.nulls(0, pa.from_numpy_dtype(kind))
-    )
+def _nan(count: int) -> pa.Array:
+    return to_arrow(np.full(count, np.nan), "float64")
 
 
 def _lengths(column: pa.Array) -> np.ndarray:

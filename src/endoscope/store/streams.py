@@ -21,6 +21,8 @@ _TYPES = {
     "int16": pa.int16(),
     "int32": pa.int32(),
     "int64": pa.int64(),
+    "uint32": pa.uint32(),
+    "float32": pa.float32(),
     "float64": pa.float64(),
     "string": pa.string(),
     "list<int32>": pa.list_(pa.int32()),
@@ -29,7 +31,8 @@ _TYPES = {
     "list<string>": pa.list_(pa.string()),
 }
 
-_NUMPY = {pa.from_numpy_dtype(name): np.dtype(name) for name in "int16 int32 uint32 int64 float32 float64".split()}
+#: By the type's number: asking for the hash of a type costs more than reading a column.
+_NUMPY = {_TYPES[name].id: np.dtype(name) for name in "int16 int32 uint32 int64 float32 float64".split()}
 #: What pyarrow raises when it is given bytes that are no message of the kind that is expected.
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, OverflowError, MemoryError)
 
@@ -63,23 +66,23 @@ def schema_message(table: str) -> bytes:
 
 def batch_message(table: str, columns: Mapping[str, Any]) -> memoryview:
     """One record batch, from arrays, lists and ListColumns. No column may be missing, no value is null."""
-    schema = schema_of(table)
-    arrays = [to_arrow(columns[field.name], field.type) for field in schema]
-    return memoryview(pa.RecordBatch.from_arrays(arrays, schema=schema).serialize())
+    arrays = [to_arrow(columns[name], word) for name, word in TABLES[table]]
+    return memoryview(pa.RecordBatch.from_arrays(arrays, schema=schema_of(table)).serialize())
 
 
-def to_arrow(values: Any, kind: pa.DataType) -> pa.Array:
-    """A column of this type. (pa.array() would import pandas if it can, which takes a second.)"""
-    if pa.types.is_list(kind):
+def to_arrow(values: Any, word: str) -> pa.Array:
+    """A column of the type that the word means. (pa.array() would import pandas if it can, which takes a second.)"""
+    kind = _TYPES[word]
+    if word.startswith("list<"):
         column = values if isinstance(values, ListColumn) else list_column(values)
-        inner = to_arrow(column.values, kind.value_type)
+        inner = to_arrow(column.values, word[5:-1])
         return pa.Array.from_buffers(kind, len(column.offsets) - 1, [None, _buffer(column.offsets)], children=[inner])
-    if pa.types.is_string(kind):
+    if word == "string":
         encoded = [to_utf8(value) for value in values]
         buffers = [None, _buffer(_offsets(encoded)), pa.py_buffer(b"".join(encoded))]
         return pa.Array.from_buffers(kind, len(encoded), buffers)
     # Counts may arrive as floats and the other way round; a measurement must not fail on that.
-    numbers = np.ascontiguousarray(values, _NUMPY[kind])
+    numbers = np.ascontiguousarray(values, word)
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
@@ -155,7 +158,7 @@ def to_list(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray) or column.null_count or not len(column):
         return list(column.to_pylist())
-    if column.type in _NUMPY:
+    if column.type.id in _NUMPY:
         return list(to_numpy(column).tolist())
     if pa.types.is_list(column.type):
         inner, ends = to_list(column.values), to_numpy(column.offsets).tolist()
@@ -172,9 +175,9 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """A column of numbers without nulls. (Its own to_numpy() imports pandas if it can, which takes a second.)"""
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks != 1:
-            return np.concatenate([np.empty(0, _NUMPY[column.type]), *map(to_numpy, column.chunks)])
+            return np.concatenate([np.empty(0, _NUMPY[column.type.id]), *map(to_numpy, column.chunks)])
         column = column.chunk(0)
-    kind = _NUMPY[column.type]
+    kind = _NUMPY[column.type.id]
     data = column.buffers()[1]
     if data is None or not len(column):
         return np.empty(0, kind)
