@@ -270,7 +270,9 @@ class RankReader:
             reason = unnamed.why_lost(self.contents, evidence)
             if reason:  # a process that is writing has gone on meanwhile; then the journal says so by now
                 self._read_journal()
-                reason = unnamed.why_lost(self.contents, evidence)
+                # A journal that was written anew does not tell of files that have gone.
+                there = {file for file in evidence.files if (self.folder / file).exists()}
+                reason = unnamed.why_lost(self.contents, evidence._replace(files=there))
         else:
             reason = _NO_JOURNAL if any(self.folder.glob("*.arrow")) else ""
         if not reason:
