@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from endoscope.errors import DamageWarning
 from endoscope.query import bulk, presence
 from endoscope.query.recording import Recording
 from endoscope.schema.stats import WHOLE
@@ -81,7 +82,8 @@ def test_a_step_whose_statistics_are_cut_off_has_none(tmp_path: Path) -> None:
     path = write_trial(tmp_path, steps=range(6))
     file = path / "rank-0/stats-0001.arrow"
     file.write_bytes(file.read_bytes()[:-2000])
-    found = presence.presence(Recording(path))
+    with pytest.warns(DamageWarning, match="stats-0001.arrow"):
+        found = presence.presence(Recording(path))
     assert found.set_of[-1] == -1 and found.set_of[0] == 0
 
 

@@ -86,6 +86,22 @@ def test_there_is_no_room_for_too_many_jobs_or_bytes(watched: Watched, monkeypat
     assert watched.worker.has_room()
 
 
+def test_there_is_no_room_behind_an_old_job(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that stalls: what waits is lost if the process is killed, so nothing more is added to it."""
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    go_on = watched.block()
+    now[0] += module.MOST_AGE_SECS - 1
+    watched.put("a")
+    assert watched.worker.has_room()
+    now[0] += 1
+    assert not watched.worker.has_room()
+    monkeypatch.undo()
+    go_on.set()
+    assert watched.worker.drain(10)
+    assert watched.worker.has_room()
+
+
 def test_catching_up_waits_for_all_but_the_newest_job(watched: Watched) -> None:
     go_on = watched.block()
     watched.put("a")

@@ -27,9 +27,7 @@ def test_a_system_that_takes_a_part(tmp_path: Path, buffers: list[bytes], most: 
     assert span == files.Span(0, len(b"".join(buffers)), files.checksum(buffers))
 
 
-@pytest.mark.parametrize("several", [True, False])
-def test_more_buffers_than_one_call_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, several: bool) -> None:
-    monkeypatch.setattr(files, "_CAN_WRITE_SEVERAL", several and hasattr(os, "writev"))
+def test_many_buffers(tmp_path: Path) -> None:
     buffers = [b"", *[b"%d," % number for number in range(1300)], b""]
     file = files.AppendFile(tmp_path / "file")
     file.append(buffers)

@@ -89,3 +89,25 @@ def test_trials_are_listed_by_name_with_numbers_as_numbers(tmp_path: Path) -> No
 )
 def test_which_table_a_file_belongs_to(file: str, table: str) -> None:
     assert paths.table_of(file) == table
+
+
+def test_a_relative_root_survives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from endoscope.query.open import open as open_recording
+    from tests.store.made_up import check_steps, step_record
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    writer = TrialWriter.create("runs", "trial")
+    writer.write_step(step_record(writer, 0))
+    one, folder = open_recording("runs/trial"), open_recording("runs")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    writer.write_step(step_record(writer, 1))
+    writer.write_modules({"modules": []})
+    writer.update_config({"lr": 0.1})
+    writer.close()
+    assert writer.path == tmp_path / "runs" / "trial" and not list(Path.cwd().iterdir())
+    for found in (one, folder):
+        found.refresh()
+    check_steps(one, [0, 1])
+    check_steps(folder["trial"], [0, 1])
+    assert one.config == {"lr": 0.1} and folder["trial"].verify()

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from endoscope.query.columns import Columns
 from endoscope.schema.recording import TABLES, GapRecord, Key
 from endoscope.schema.stats import COUNTS, SAMPLE, UNIT, WHOLE
-from endoscope.store.messages import ListColumn, batch_message
 from endoscope.store.reader import RankReader
-from endoscope.store.streams import read_batch, schema_of
+from endoscope.store.streams import ListColumn, batch_message, read_batch, schema_of
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import keys, measured, raw_array, step_record, write_trial
 
@@ -160,7 +160,7 @@ def test_segments_are_begun_anew_when_full(tmp_path: Path, monkeypatch: pytest.M
     reader = read(trial)
     assert [batch.column(1)[0].as_py() for batch in reader.batches("stats")] == list(range(20))
     expected = [measured(3, seed=number).whole["std"][1] for number in range(20)]
-    assert reader.columns("stats").numbers("std", [1]).values.tolist() == expected
+    assert Columns(reader, "stats").update().numbers("std", [1]).values.tolist() == expected
 
 
 def test_segments_are_arrow_streams_that_anybody_can_read(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def values_of(kind: str) -> st.SearchStrategy:
 def test_any_rows_survive_as_a_message(data: st.DataObject, table: str) -> None:
     rows = data.draw(st.integers(0, 4))
     lists = {name: data.draw(st.lists(values_of(kind), min_size=rows, max_size=rows)) for name, kind in TABLES[table]}
-    found = read_batch(memoryview(batch_message(table, lists)), schema_of(table))
+    found = read_batch(batch_message(table, lists), schema_of(table))
     found.validate(full=True)
     expected = pa.RecordBatch.from_pydict(lists, schema=schema_of(table))
     assert str(found.to_pydict()) == str(expected.to_pydict())  # as text, because NaN is not NaN
@@ -206,7 +206,7 @@ def test_lists_from_values_and_offsets(lengths: list[int]) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     rows = len(lengths)
     columns = {name: np.zeros(rows) for name, _ in TABLES["stats"]} | {"hist": ListColumn(values, offsets)}
-    found = read_batch(memoryview(batch_message("stats", columns)), schema_of("stats")).to_pydict()["hist"]
+    found = read_batch(batch_message("stats", columns), schema_of("stats")).to_pydict()["hist"]
     assert found == [part.tolist() for part in np.split(values, offsets[1:-1])] if rows else found == []
 
 
@@ -225,5 +225,5 @@ def test_raw_values_come_back(tmp_path: Path) -> None:
     reader = read(write_trial(tmp_path, steps=[6]))
     data = reader.whole("raw/6-0.safetensors")
     assert data is not None
-    file = TensorFile(data)
+    file = TensorFile(reader.folder / "raw/6-0.safetensors", data)
     assert file.samples == {0: [0, 2]} and np.array_equal(file.array(0), raw_array(6))

@@ -10,7 +10,7 @@ import pytest
 
 from endoscope.errors import StoreError
 from endoscope.query.recording import Recording
-from endoscope.store import syncing, writer
+from endoscope.store import files, writer
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import check_steps, step_record
 
@@ -28,7 +28,7 @@ def test_steps_are_written_while_the_disk_syncs(tmp_path: Path, monkeypatch: pyt
         begun.set()
         assert may_end.wait(60)
 
-    monkeypatch.setattr(syncing.os, "fsync", slow)
+    monkeypatch.setattr(files.os, "fsync", slow)
     trial = TrialWriter.create(tmp_path, "trial")
     try:
         trial.write_step(step_record(trial, 0))
@@ -49,7 +49,7 @@ def test_everything_is_synced_in_the_end(tmp_path: Path, monkeypatch: pytest.Mon
         synced.add(os.fstat(descriptor).st_ino)
         real(descriptor)
 
-    monkeypatch.setattr(syncing.os, "fsync", noted)
+    monkeypatch.setattr(files.os, "fsync", noted)
     monkeypatch.setattr(writer, "SEGMENT_BYTES", 4000)
     trial = TrialWriter.create(tmp_path, "trial")
     for number in range(20):
@@ -74,7 +74,7 @@ def test_a_disk_that_refuses_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
     def refuse(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(syncing.os, "fsync", refuse)
+    monkeypatch.setattr(files.os, "fsync", refuse)
     trial = TrialWriter.create(tmp_path, "trial")
     for number in range(3):
         trial.write_step(step_record(trial, number))

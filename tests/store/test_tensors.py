@@ -1,12 +1,12 @@
 """Raw values: any dtype, any shape, readable by the safetensors package."""
 
 import contextlib
-import json
+import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+import safetensors
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,18 +18,19 @@ from endoscope.store.tensors import CannotStore, TensorFile
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import step_record
 
-safetensors = pytest.importorskip("safetensors")
-
 PLAIN = [name for name in RAW_DTYPES if not name.startswith(("bfloat", "float8"))] + ["complex128"]
 FLOATS8 = [name for name in RAW_DTYPES if name.startswith("float8")]
 
 
 def encoded(*values: tuple[RawValues, str]) -> bytes:
-    return b"".join(bytes(part) for part in tensors.encode(values))
+    return tensors.encode(values)
 
 
 def decoded(data: bytes) -> TensorFile:
-    return TensorFile(memoryview(data))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.safetensors"
+        path.write_bytes(data)
+        return TensorFile(path, memoryview(data))
 
 
 @given(data=st.data(), dtype=st.sampled_from(PLAIN))
@@ -131,7 +132,8 @@ def test_what_cannot_be_stored_becomes_a_gap_and_the_rest_is_written(tmp_path: P
     assert gaps[0][0] == "odd" and "no name in safetensors" in gaps[0][1]
     assert gaps[1][0] == "fine" and "came twice" in gaps[1][1]
     data = reader.whole("raw/0-0.safetensors")
-    assert data is not None and TensorFile(data).array(fine).tolist() == [1, 1]
+    assert data is not None
+    assert TensorFile(reader.folder / "raw/0-0.safetensors", data).array(fine).tolist() == [1, 1]
 
 
 @given(cut=st.integers(0, 200), flipped=st.integers(0, 100), bit=st.integers(0, 7))
@@ -142,42 +144,3 @@ def test_damaged_files_are_refused_or_read_but_never_crash(cut: int, flipped: in
             file = decoded(data)
             for key in file.entries:
                 file.array(key)
-
-
-def plain_json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def slowly_encoded(values: list[tuple[RawValues, str]]) -> bytes:
-    """The slow twin: a header as it is said in FORMAT.md, and the bytes."""
-    stored = [(raw, np.asarray(raw.array)) for raw, _ in values]
-    samples = {str(raw.key): [int(sample) for sample in raw.samples] for raw, _ in stored if raw.samples is not None}
-    pairs = [raw.key for raw, array in stored if array.dtype == np.complex128]
-    texts = {name: plain_json(value) for name, value in (("samples", samples), ("pairs", pairs))}
-    header: dict[str, Any] = {"__metadata__": texts}
-    body = b""
-    for raw, array in sorted(stored, key=lambda pair: -pair[1].dtype.itemsize if pair[0].key not in pairs else -8):
-        shape = [*array.shape, 2] if raw.key in pairs else [*array.shape]
-        dtype = "F64" if raw.key in pairs else RAW_DTYPES[array.dtype.name]
-        end = len(body) + array.nbytes
-        header[str(raw.key)] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), end]}
-        body += array.tobytes()
-    text = plain_json(header).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + body
-
-
-SHARED = st.sampled_from([None, [0, 3], [1, 2], [0, 3, 5]])
-
-
-@given(data=st.data())
-def test_what_earlier_files_left_behind_changes_nothing(data: st.DataObject) -> None:
-    """Files of nearly the same tensors one after the other: other samples, a shape, a dtype or a key that differs."""
-    for _ in range(4):
-        values = []
-        for key in data.draw(st.permutations(range(data.draw(st.integers(0, 4))))):
-            dtype = data.draw(st.sampled_from(["float32", "float32", "float64", "int16", "complex64", "complex128"]))
-            shape = data.draw(st.sampled_from([(2, 3), (2, 3), (3, 2), (6,), (), (0, 3)]))
-            array = np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
-            values.append((RawValues(key, array.T if data.draw(st.booleans()) else array, data.draw(SHARED)), dtype))
-        assert encoded(*values) == slowly_encoded(values)

@@ -15,8 +15,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look at all of them first, then ask, then delete."""
+    from endoscope.cli import deletion
     from endoscope.cli.table import human_bytes
-    from endoscope.store import deletion
 
     trials = [Path(path) for path in options.paths]
     contents = [deletion.contents_of(trial) for trial in trials]  # an error if any of them is no trial

@@ -10,7 +10,6 @@ Everything here could be put together from `Recording`'s own methods, tensor by 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import time
 from typing import Any, NamedTuple
@@ -26,13 +25,12 @@ from endoscope.query.steps import UNKNOWN, Step, Steps
 from endoscope.schema.recording import PER_STEP, Key
 from endoscope.schema.stats import WHOLE
 from endoscope.store import paths
-from endoscope.store.columns import Lists
 from endoscope.store.streams import schema_of, to_numpy
 from endoscope.store.tensors import keys_in
 
 _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
 _DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
-_SEEN_FIRST = ("hist", "hist_first", "std")  # what the page draws of every tensor that somebody looks at
+_CHUNKS_AT_ONCE = 16  # a click waits for so many, a few milliseconds
 _BREATH_SECS = 0.01  # a lock that is taken again at once is never seen free by those who wait for it
 _PAUSE_SECS = 1.0  # between two tables: a page that has just been opened needs both cores for itself
 _HASH = re.compile(r"\w{1,128}")
@@ -65,7 +63,7 @@ class Raw(NamedTuple):
 
 def silence(recording: Recording) -> None:
     """Damage is shown on the page and listed in `problems`; a warning on top of that would reach nobody."""
-    recording._reader._is_quiet = True
+    recording._reader.is_quiet = True
 
 
 def state(recording: Recording) -> tuple[int, int, int]:
@@ -77,27 +75,21 @@ def state(recording: Recording) -> tuple[int, int, int]:
 
 
 def prepare(recording: Recording) -> None:
-    """Read what every look at a trial begins with: its steps, the names of its tensors, its metrics."""
+    """Read what every look at a trial begins with: steps, names of tensors, metrics, which tensors there were when."""
     recording._steadily(lambda steps: None)
     recording._names()
     _ = recording.metrics.table
+    while recording._reader.read_ahead("stats", _CHUNKS_AT_ONCE):
+        pass
 
 
 def warm(recording: Recording) -> None:
     """Check what series will read, beside everything else. What is not looked at first has time."""
     for table in PER_STEP:
-        recording._reader.check_ahead(table)
-        recording._reader.columns(table)
+        while recording._reader.read_ahead(table, _CHUNKS_AT_ONCE):
+            time.sleep(_BREATH_SECS)
         release(recording)
-        for column in _SEEN_FIRST if table == "stats" else ():
-            while _keep(recording, table, column):
-                time.sleep(_BREATH_SECS)
         time.sleep(_PAUSE_SECS)
-
-
-def _keep(recording: Recording, table: str, column: str) -> bool:
-    with recording._reader.lock:
-        return recording._reader.columns(table).keep(column)
 
 
 def release(recording: Recording) -> None:
@@ -121,7 +113,7 @@ def graph(recording: Recording, graph_hash: str) -> dict[str, Any]:
         raise LookupFailed(
             f"There is no graph {graph_hash!r} in {recording.name!r}. The steps name {len(known)} graphs."
         )
-    return dict(json.loads(bytes(data)))
+    return values.graph(recording._reader, graph_hash, data)
 
 
 def names_stamp(recording: Recording, numbers: np.ndarray) -> str:
@@ -162,19 +154,19 @@ def histograms(recording: Recording, which: Which) -> pa.Table:
     def find(steps: Steps) -> pa.Table:
         if which.type is not None:
             steps.check_type(which.type)
-        columns = recording._reader.columns("stats")
+        columns = recording.columns("stats")
         first, lists = columns.numbers("hist_first", keys), columns.lists("hist", keys)
-        numbers, types = steps.numbers[lists.ordinals], steps.types_of(lists.ordinals)
+        numbers, types = steps.numbers_of(lists.ordinals), steps.types_of(lists.ordinals)
         rows = np.flatnonzero((numbers != UNKNOWN) & ((types == which.type) | (which.type is None)))
         rows = rows[np.argsort(numbers[rows], kind="stable")]
-        lists = Lists(*(part[rows] for part in lists))
-        counts = columns.contents("hist", lists).astype(np.uint32, copy=False)
+        chosen = [lists.values[row] for row in rows.tolist()]
+        counts = np.concatenate([np.empty(0, np.uint32), *chosen])
         return pa.table(
             {
                 "step": arrays.numbers(numbers[rows]),
                 "type": arrays.dictionary(types[rows]),
                 "hist_first": arrays.numbers(first.values[rows].astype(np.int16)),
-                "hist": arrays.lists(lists.lengths, counts),
+                "hist": arrays.lists(lists.lengths[rows], counts),
             }
         )
 
@@ -191,19 +183,15 @@ def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
     keys = np.array(sorted(numbers), np.int64)
 
     def find(steps: Steps) -> Matrix:
-        columns = recording._reader.columns("stats")
+        columns = recording.columns("stats")
         ordinals = np.array([step.ordinal for step in steps.list], np.int64)
-        # Places are looked up in tables: a binary search for each would take longer than all the rest.
-        place = np.full(int(ordinals.max(initial=-1)) + 2, -1, np.int64)  # the last is for steps that are not listed
-        place[ordinals] = np.arange(len(ordinals))
-        row_of = np.zeros(int(keys[-1]) + 1, np.int64)
-        row_of[keys] = np.arange(len(keys))
+        place = {ordinal: n for n, ordinal in enumerate(ordinals.tolist())}
         result = np.full((len(ordinals), len(keys)), np.nan, np.float32)
         for block in columns.blocks(statistic, keys.tolist()):
-            at = place[np.clip(block.ordinals, -1, len(place) - 1)]
+            at = np.array([place.get(ordinal, -1) for ordinal in block.ordinals.tolist()], np.int64)
             listed = at >= 0  # not those that were thinned, or whose own row is damaged
             with np.errstate(over="ignore"):  # beyond the range of float32: infinite
-                result[at[listed][:, None], row_of[block.keys]] = block.values[listed]
+                result[at[listed][:, None], np.searchsorted(keys, block.keys)] = block.values[listed]
         result = np.ascontiguousarray(result.T)
         return Matrix(keys, ordinals, result)
 

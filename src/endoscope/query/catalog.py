@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ class Recordings(Mapping[str, Recording]):
     """All trials directly below a folder. A trial is opened when it is first asked for."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(os.path.abspath(path))  # the process may change its folder
         self._folders: dict[str, Path] = {}
         self._open: dict[str, Recording] = {}
         self.refresh()

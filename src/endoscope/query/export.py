@@ -75,10 +75,12 @@ def _take(keys: pa.Table, name: str, rows: pa.Array) -> pa.Array:
 def _one_row_per_sample(found: pa.Table) -> pa.Table:
     combined = found.combine_chunks()
     lists = [name for name in found.column_names if pa.types.is_list(found.schema.field(name).type)]
+    flat = {name: combined[name].combine_chunks().flatten() for name in lists}
     lengths = combined["sample"].combine_chunks().value_lengths()
     rows = pa.array(np.repeat(np.arange(found.num_rows), to_numpy(lengths)))
     columns = {name: combined[name].take(rows) for name in ("ordinal", "step", "key")}
-    return pa.table(columns | {name: combined[name].combine_chunks().flatten() for name in lists})
+    # What only a newer version knows may be something else than one number for each sample.
+    return pa.table(columns | {name: values for name, values in flat.items() if len(values) == len(rows)})
 
 
 def _int(table: pa.Table, column: str) -> np.ndarray:

@@ -8,7 +8,6 @@ from pathlib import Path
 from endoscope.query.catalog import Recordings
 from endoscope.query.places import is_one_trial
 from endoscope.query.recording import Recording
-from endoscope.store.ahead import Ahead
 
 
 def open(path: str | PathLike[str]) -> Recording | Recordings:
@@ -22,7 +21,7 @@ def open(path: str | PathLike[str]) -> Recording | Recordings:
     return found
 
 
-def look(path: str | PathLike[str], ahead: Ahead | None = None) -> Recording | Recordings:
-    """The same, but nothing is checked before it is asked for. `ahead` has begun with it."""
+def look(path: str | PathLike[str]) -> Recording | Recordings:
+    """The same, but nothing is checked before it is asked for."""
     folder = Path(path).expanduser()
-    return Recording(folder, ahead=ahead) if is_one_trial(folder) else Recordings(folder)
+    return Recording(folder) if is_one_trial(folder) else Recordings(folder)

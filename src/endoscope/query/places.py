@@ -8,9 +8,6 @@ from pathlib import Path
 
 from endoscope.errors import NotARecording
 from endoscope.store import description, paths
-from endoscope.store.ahead import Ahead
-
-__all__ = ["Ahead", "ahead", "is_one_trial"]
 
 _MOST_LOOKED_AT = 200  # subfolders, when an error wants to be helpful
 
@@ -25,22 +22,10 @@ def is_one_trial(path: str | PathLike[str]) -> bool:
     raise NotARecording(_why_not(folder))
 
 
-def ahead(path: str | PathLike[str]) -> Ahead | None:
-    """Begin to read the trial that will be looked at first; raises as opening it would, if that can be told already."""
-    folder = Path(path).expanduser()
-    if is_one_trial(folder):
-        description.read(folder)
-        return Ahead(folder)
-    trials = paths.trials_in(folder)
-    newest = max(trials[-_MOST_LOOKED_AT:], key=lambda trial: (_begun(trial), trial.name), default=None)
-    return Ahead(newest) if newest is not None else None
-
-
-def _begun(trial: Path) -> float:
-    try:
-        return (trial / paths.TRIAL).stat().st_mtime
-    except OSError:
-        return 0.0
+def check(path: str | PathLike[str]) -> None:
+    """Raise what opening it would, if that can be told already."""
+    if is_one_trial(path):
+        description.read(Path(path).expanduser())
 
 
 def _why_not(folder: Path) -> str:

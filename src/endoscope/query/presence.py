@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from endoscope.query.recording import Recording
 from endoscope.query.steps import Steps
 from endoscope.schema.recording import Key
@@ -35,19 +33,12 @@ def presence(recording: Recording) -> Presence:
         place_of[number] = at
 
     def find(steps: Steps) -> Presence:
-        recorded = recording._reader.keys_of_steps("stats")
-        known: dict[bytes, int] = {}
         sets: list[list[int]] = []
-        set_of = []
-        for step in steps.list:
-            numbers = recorded.get(step.ordinal)
-            if numbers is None:
-                set_of.append(-1)
-                continue
-            at = known.setdefault(numbers, len(sets))
-            if at == len(sets):
-                sets.append(sorted({place_of[n] for n in np.frombuffer(numbers, "<i4").tolist() if n in place_of}))
-            set_of.append(at)
+        recorded: dict[int, int] = {}  # ordinal -> place in `sets`
+        for numbers, ordinals in recording.columns("stats").layouts():
+            recorded |= dict.fromkeys(ordinals, len(sets))
+            sets.append(sorted({place_of[n] for n in numbers.tolist() if n in place_of}))
+        set_of = [recorded.get(step.ordinal, -1) for step in steps.list]
         ordinals = [step.ordinal for step in steps.list]
         return Presence(list(zip(keys, batches, strict=True)), sets, ordinals, set_of)
 

@@ -8,7 +8,7 @@ A recording is what it was at the last `refresh()`, also while the trial is stil
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,13 +20,13 @@ from endoscope.errors import EndoscopeError, LookupFailed
 from endoscope.query import export, spectra, sql, values
 from endoscope.query import series as over
 from endoscope.query.addressing import Keys
+from endoscope.query.columns import Columns
 from endoscope.query.names import Names
 from endoscope.query.series import Metrics, Series
 from endoscope.query.steps import Step, Steps
 from endoscope.query.values import Histogram, RawFiles
-from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, Key
+from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, PER_STEP, Key
 from endoscope.store import description, paths
-from endoscope.store.ahead import Ahead
 from endoscope.store.reader import Checked, Problem, RankReader
 from endoscope.store.streams import to_list
 
@@ -54,12 +54,13 @@ class Gap(NamedTuple):
 class Recording:
     """A recorded trial."""
 
-    def __init__(self, path: str | Path, rank: int = 0, *, ahead: Ahead | None = None) -> None:
-        self.path = Path(path)
-        self._reader = RankReader(self.path, rank, ahead)
+    def __init__(self, path: str | Path, rank: int = 0) -> None:
+        self.path = Path(os.path.abspath(path))  # the process may change its folder
+        self._reader = RankReader(self.path, rank)
         self._description: dict[str, Any] = {}
         self._description_problem = ""
         self._steps = Steps(self._reader)
+        self._columns = {table: Columns(self._reader, table) for table in PER_STEP}
         self._keys: tuple[tuple[int, int], Keys] | None = None
         self._columns_of_names: tuple[Keys, Names] | None = None
         self._raw = RawFiles(self._reader)
@@ -169,7 +170,7 @@ class Recording:
         data = self._reader.whole(paths.graph_name(found.graph)) if found.graph else None
         if data is None:
             raise values.why_not_kept(self._reader, "the step", found, "graph")
-        return dict(json.loads(bytes(data)))
+        return values.graph(self._reader, found.graph, data)
 
     # Over steps
 
@@ -192,11 +193,11 @@ class Recording:
 
         def find(steps: Steps) -> Series:
             if sample is not None:
-                found = over.of_sample(self._reader.columns("samples"), keys, statistic, sample)
+                found = over.of_sample(self.columns("samples"), keys, statistic, sample)
             elif unit is not None:
-                found = over.of_unit(self._reader.columns("units"), keys, statistic, unit)
+                found = over.of_unit(self.columns("units"), keys, statistic, unit)
             else:
-                found = over.of_whole(self._reader.columns("stats"), keys, statistic)
+                found = over.of_whole(self.columns("stats"), keys, statistic)
             if not len(found[0]) and (sample is not None or unit is not None):
                 what = "sample" if sample is not None else "unit"
                 raise LookupFailed(f"Nothing was recorded per {what} of {node!r} ({of}). Leave out {what}=.")
@@ -279,13 +280,17 @@ class Recording:
 
     def preload(self) -> None:
         """Check the statistics and find where they are, so that the first series is as fast as later ones."""
-        self._steadily(lambda steps: self._reader.columns("stats"))
+        self._steadily(lambda steps: self.columns("stats"))
         self._all_keys()
 
     def verify(self) -> Checked:
         """Compare every byte with its checksum. True if all is well, else its `problems` say what is not."""
         found = self._reader.verify()
         return found._replace(problems=self.problems)
+
+    def columns(self, table: str) -> Columns:
+        """The numbers of stats, samples or units over all steps. Hold the reader's lock while you use them."""
+        return self._columns[table].update()
 
     def _steadily(self, find: Callable[[Steps], Found]) -> Found:
         """Look with the steps of the last refresh; again if thinning meanwhile led the reader to a newer journal."""

@@ -12,9 +12,10 @@ import pyarrow as pa
 from endoscope.analysis.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import arrays
+from endoscope.query.columns import Columns, Lists
 from endoscope.query.steps import UNKNOWN, Steps
+from endoscope.schema.recording import TABLES
 from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
-from endoscope.store.columns import Columns, Lists
 from endoscope.store.streams import to_list, to_numpy
 
 
@@ -50,14 +51,11 @@ def of_sample(columns: Columns, keys: Collection[int], statistic: str, sample: i
     """(ordinals, values) of a statistic of one sample, in the steps that have the sample."""
     check_statistic(statistic, SAMPLE, "of a single sample")
     indices = columns.lists("sample", keys)
-    positions = np.full(len(indices.starts), sample)
-    misplaced = np.flatnonzero(columns.elements("sample", indices, positions) != sample)
-    for row in misplaced.tolist():  # not all samples of the batch were measured
-        positions[row] = _place_of(columns, indices, row, sample)
+    positions = np.array([_place_of(samples, sample) for samples in indices.values], np.int64)
     if len(positions) and (positions < 0).all():
         longest = int(indices.lengths.max())
         raise LookupFailed(f"No step has a sample {sample} of this tensor; the largest batch has {longest}, from 0 on.")
-    return _existing(columns, columns.lists(statistic, keys), statistic, positions)
+    return _existing(columns.lists(statistic, keys), positions)
 
 
 def of_unit(
@@ -67,20 +65,20 @@ def of_unit(
     check_statistic(statistic, UNIT, "of a single unit")
     values = columns.lists(statistic, keys)
     if isinstance(unit, (int, np.integer)):
-        positions = np.full(len(values.starts), int(unit))
+        positions = np.full(len(values.values), int(unit))
     else:
-        positions = _flat_positions(columns, columns.lists("unit_shape", keys), [int(index) for index in unit])
+        positions = _flat_positions(columns.lists("unit_shape", keys), [int(index) for index in unit])
     fits = (positions >= 0) & (positions < values.lengths)
     if len(positions) and not fits.any():
         raise LookupFailed(
             f"No step has a unit {unit!r} of this tensor; it has {int(values.lengths.max())} units at most."
         )
-    return _existing(columns, values, statistic, np.where(fits, positions, -1))
+    return _existing(values, np.where(fits, positions, -1))
 
 
 def over_steps(ordinals: np.ndarray, values: np.ndarray, steps: Steps, type_: str | None) -> Series:
     """From the n-th recorded step to the step's number and type."""
-    numbers, types = steps.numbers[ordinals], steps.types_of(ordinals)
+    numbers, types = steps.numbers_of(ordinals), steps.types_of(ordinals)
     chosen = numbers != UNKNOWN
     if type_ is not None:
         steps.check_type(type_)
@@ -106,7 +104,8 @@ class Metrics(Mapping[str, Series]):
         """All of them in one table, in the order in which they were logged; each name and type is stored once."""
         if self._table is None:
             found = self._read()
-            columns = {name: found[name].combine_chunks() for name in found.column_names}
+            # A newer version may have written more columns.
+            columns = {name: found[name].combine_chunks() for name, _ in TABLES["metrics"]}
             texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
             self._table = pa.table(columns | texts)
         return self._table
@@ -160,23 +159,24 @@ def _by_name(table: pa.Table) -> dict[str, Series]:
     return found
 
 
-def _existing(columns: Columns, lists: Lists, statistic: str, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _existing(lists: Lists, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     there = (positions >= 0) & (positions < lists.lengths)
-    return lists.ordinals[there], columns.elements(statistic, lists, positions)[there]
+    return lists.ordinals[there], lists.elements(positions)[there]
 
 
-def _place_of(columns: Columns, indices: Lists, row: int, sample: int) -> int:
-    one = Lists(*(part[row : row + 1].repeat(indices.lengths[row]) for part in indices))
-    found = np.flatnonzero(columns.elements("sample", one, np.arange(indices.lengths[row])) == sample)
+def _place_of(samples: np.ndarray, sample: int) -> int:
+    if 0 <= sample < len(samples) and samples[sample] == sample:
+        return sample
+    found = np.flatnonzero(samples == sample)  # not all samples of the batch were measured
     return int(found[0]) if len(found) else -1
 
 
-def _flat_positions(columns: Columns, shapes: Lists, unit: Sequence[int]) -> np.ndarray:
+def _flat_positions(shapes: Lists, unit: Sequence[int]) -> np.ndarray:
     """Index into the shape of the units -> place in the flattened list; -1 where it does not fit."""
     if not unit:
         raise BadArgument("unit=() names no unit. Say a number, or one index for each dimension of the units.")
-    sizes = [columns.elements("unit_shape", shapes, np.full(len(shapes.starts), n)) for n in range(len(unit))]
-    positions, fits = np.zeros(len(shapes.starts)), shapes.lengths == len(unit)
+    sizes = [shapes.elements(np.full(len(shapes.values), n)) for n in range(len(unit))]
+    positions, fits = np.zeros(len(shapes.values)), shapes.lengths == len(unit)
     for index, size in zip(unit, sizes, strict=True):
         fits = fits & (index >= 0) & (index < size)
         positions = positions * size + index

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from endoscope.errors import LookupFailed
+from endoscope.errors import LookupFailed, ValueNotKept
 from endoscope.query.steps import Step
 
 
@@ -24,10 +24,13 @@ def find(step: Step, node: str, role: str | None, pass_: int | None) -> Spectrum
             f"Step {step.number} has no singular values: they are computed only on request. Say at which recorded "
             "steps: run.watch(model, optimizer, spectra=endoscope.policies.every(100))."
         )
-    for name, its_role, its_pass, _, rank, values in recorded:
-        if name == node and role in (None, its_role) and pass_ in (None, its_pass):
-            return Spectrum(np.array(values, dtype=np.float64), float("nan") if rank is None else float(rank))
-    known = ", ".join(dict.fromkeys(entry[0] for entry in recorded)) or "none"
+    try:
+        for name, its_role, its_pass, _, rank, values in recorded:
+            if name == node and role in (None, its_role) and pass_ in (None, its_pass):
+                return Spectrum(np.array(values, dtype=np.float64), float("nan") if rank is None else float(rank))
+        known = ", ".join(dict.fromkeys(str(entry[0]) for entry in recorded)) or "none"
+    except (TypeError, ValueError) as error:
+        raise ValueNotKept(f"The singular values of step {step.number} are damaged: {error}.") from error
     raise LookupFailed(
         f"Step {step.number} has no singular values of {node!r}; only matrices have them. There are those of: {known}."
     )

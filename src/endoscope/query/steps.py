@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import bisect
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pyarrow as pa
 
 from endoscope.errors import LookupFailed
 from endoscope.store.reader import RankReader
+from endoscope.store.sealed import load
 from endoscope.store.streams import to_list
 
 _MOST_SHOWN = 5
@@ -44,12 +43,12 @@ class Step:
     @property
     def config(self) -> dict[str, Any]:
         """What the user said about the step."""
-        return dict(json.loads(self.config_json))
+        return load(self.config_json) or {}
 
     @property
     def extra(self) -> dict[str, Any]:
         """What else was recorded: cosines between the gradients of several losses, …"""
-        return dict(json.loads(self.extra_json))
+        return load(self.extra_json) or {}
 
 
 class Steps:
@@ -64,8 +63,9 @@ class Steps:
         self.list: list[Step] = []
         self.superseded: list[Step] = []
         self._ordinals_of: dict[int, list[int]] = {}  # number -> places in `list`
-        self.numbers = np.empty(0, np.int64)  # ordinal -> number, or UNKNOWN
-        self._type_codes = np.empty(0, np.int64)
+        self._ordinals = np.empty(0, np.int64)  # of all steps, ascending
+        self._numbers = np.array([UNKNOWN])  # of these steps; the last is for others
+        self._type_codes = np.zeros(1, np.int64)
         self.types: list[str] = []
 
     def update(self) -> None:
@@ -98,23 +98,33 @@ class Steps:
             known = ", ".join(map(repr, self.types)) or "none"
             raise LookupFailed(f"No step of type {type_!r} was recorded. Types: {known}.")
 
+    def numbers_of(self, ordinals: np.ndarray) -> np.ndarray:
+        """The numbers of recorded steps; UNKNOWN for those that are not listed."""
+        return np.asarray(self._numbers[self._places(ordinals)])
+
     def types_of(self, ordinals: np.ndarray) -> np.ndarray:
+        """Empty for steps whose own row is lost."""
         names = np.array([*self.types, ""], dtype=object)
-        return np.asarray(names[self._type_codes[ordinals]])
+        return np.asarray(names[self._type_codes[self._places(ordinals)]])
+
+    def _places(self, ordinals: np.ndarray) -> np.ndarray:
+        found = np.searchsorted(self._ordinals, ordinals)
+        known = self._ordinals[np.minimum(found, len(self._ordinals) - 1)] == ordinals if len(self._ordinals) else False
+        return np.where(known, found, len(self._ordinals))
 
     def _index(self, gone: frozenset[int]) -> None:
         self.types = list(dict.fromkeys(step.type for step in self.list))
         codes = {name: code for code, name in enumerate(self.types)}
-        count = max([*(step.ordinal for step in self._all), *self._reader.contents.step_of], default=-1) + 1
-        self.numbers = np.full(count, UNKNOWN, np.int64)
-        self._type_codes = np.full(count, len(self.types), np.int64)
-        for ordinal, number in self._reader.contents.step_of.items():  # also of steps whose own row is damaged
-            if ordinal not in gone:
-                self.numbers[ordinal] = number
+        # Also steps whose own row is damaged.
+        numbers = {one: number for one, number in self._reader.contents.step_of.items() if one not in gone}
+        numbers |= {step.ordinal: step.number for step in self.list}
+        types = {step.ordinal: codes[step.type] for step in self.list}
+        self._ordinals = np.array(sorted(numbers), np.int64)
+        self._numbers = np.array([*(numbers[one] for one in self._ordinals.tolist()), UNKNOWN], np.int64)
+        unknown = len(self.types)
+        self._type_codes = np.array([*(types.get(one, unknown) for one in self._ordinals.tolist()), unknown], np.int64)
         self._ordinals_of = {}
         for place, step in enumerate(self.list):
-            self.numbers[step.ordinal] = step.number
-            self._type_codes[step.ordinal] = codes[step.type]
             self._ordinals_of.setdefault(step.number, []).append(place)
 
     def _no_such_step(self, number: int, type_: str | None) -> str:
@@ -145,18 +155,11 @@ def _around(known: Sequence[int], number: Any) -> Sequence[int]:
 def _steps_of(batches: Sequence[pa.RecordBatch]) -> list[Step]:
     if not batches:
         return []
-    try:
-        table = pa.Table.from_batches(batches).combine_chunks()
-    except pa.ArrowInvalid:  # a newer version has resumed the trial, and writes more columns
-        return [step for _, same in groupby(batches, lambda batch: batch.schema) for step in _steps_of(list(same))]
     renamed = {"number": "step", "raw_file": "raw", "config_json": "config", "extra_json": "extra"}
-    missing: dict[str, Any] = {"iteration": -1, "skipped": False}  # of recordings that are older than the column
-    columns = [
-        to_list(table[renamed.get(name, name)])
-        if renamed.get(name, name) in table.column_names
-        else [missing[name]] * len(table)
-        for name in Step.__slots__
-    ]
+    names = [renamed.get(name, name) for name in Step.__slots__]
+    # A newer version may have resumed the trial, and may have written more columns.
+    table = pa.Table.from_batches([batch.select(names) for batch in batches]).combine_chunks()
+    columns = [to_list(table[name]) for name in names]
     columns[Step.__slots__.index("skipped")] = [bool(value) for value in columns[Step.__slots__.index("skipped")]]
     for place in (Step.__slots__.index(name) for name in ("raw_samples", "categories")):
         columns[place] = [tuple(value) for value in columns[place]]

@@ -12,7 +12,9 @@ import pyarrow as pa
 from endoscope.errors import LookupFailed, ValueNotKept
 from endoscope.query.steps import Step
 from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE, histogram_edges
+from endoscope.store import paths
 from endoscope.store.reader import RankReader
+from endoscope.store.sealed import load
 from endoscope.store.streams import to_numpy
 from endoscope.store.tensors import TensorFile
 
@@ -41,7 +43,14 @@ class RawFiles:
             data = self._reader.whole(file)
             if data is None:
                 return None
-            found = self._files[file] = TensorFile(data)
+            try:
+                found = self._files[file] = TensorFile(self._reader.folder / file, data)
+            except FileNotFoundError:  # removed by thinning a moment ago
+                self._reader.refresh()
+                return None
+            except (OSError, ValueError) as error:
+                self._reader.report(file, str(error))
+                return None
             while len(self._files) > _FILES_KEPT_OPEN:
                 self._reader.forget(self._files.popitem(last=False)[0])
         self._files.move_to_end(file)
@@ -64,6 +73,14 @@ def tensor(files: RawFiles, step: Step, keys: Collection[int], sample: int | Non
     return file.array(key, kept.index(sample))
 
 
+def graph(reader: RankReader, graph_hash: str, data: memoryview) -> dict[str, Any]:
+    """A dependency graph, as plain data."""
+    found = load(bytes(data))
+    if found is None or not all(isinstance(found.get(part, []), list) for part in ("nodes", "edges")):
+        raise ValueNotKept(f"{reader.folder / paths.graph_name(graph_hash)} is damaged: it holds no graph.")
+    return found
+
+
 def row(reader: RankReader, table: str, step: Step, keys: Collection[int]) -> dict[str, Any] | None:
     """The row of a tensor in what a step added to a table; arrays where the table has lists."""
     batch = reader.batch(table, step.ordinal)
@@ -77,7 +94,7 @@ def row(reader: RankReader, table: str, step: Step, keys: Collection[int]) -> di
 
 
 def statistics(found: Mapping[str, Any]) -> dict[str, float]:
-    return {name: found[name] for name in WHOLE if name in found}
+    return {name: found[name] for name in WHOLE if found.get(name) is not None}
 
 
 def histogram(found: Mapping[str, Any]) -> Histogram:

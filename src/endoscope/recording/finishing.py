@@ -23,8 +23,6 @@ from endoscope.recording.structures import Structure
 from endoscope.recording.verdicts import Decision
 from endoscope.recording.worker import Worker
 from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
-from endoscope.stats import crc32
-from endoscope.store import checksums
 from endoscope.store.writer import TrialWriter
 
 if TYPE_CHECKING:
@@ -47,7 +45,6 @@ class Finisher:
     """Knows what earlier steps left behind: graphs that are written, raw bytes that are used up."""
 
     def __init__(self, writer: TrialWriter, worker: Worker, keep: Keep, shield: Shield) -> None:
-        checksums.compute_with(crc32)
         self._writer = writer
         self._worker = worker
         worker.regularly = self.write_metrics

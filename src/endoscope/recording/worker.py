@@ -1,23 +1,26 @@
 """The writer thread: takes finished steps from a bounded queue and gives them to the store.
 
-    training thread ─► put(job) ─► queue, bounded in bytes ─► writer thread ─► store
+    training thread ─► put(job) ─► queue, bounded in bytes and age ─► writer thread ─► store
 
-Training never waits for the disk. When the queue is full, `has_room` says so and the caller thins. The one exception is
-a short pause when the writer is behind: on a busy interpreter it might otherwise never be scheduled, and a kill would
-cost more than the last step. A disk that needs longer is not waited for.
+Training never waits for the disk. When the queue is full, or a job in it is old, `has_room` says so and the caller
+thins: a kill costs what is in the queue. The one exception is a short pause when the writer is behind: on a busy
+interpreter it might otherwise never be scheduled, and a kill would cost more than the last step. A disk that needs
+longer is not waited for.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
 REGULARLY_SECS = 0.25  # so often small things that wait are written, also if no step is recorded
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 64 * 2**20
 MOST_JOBS = 512
+MOST_AGE_SECS = 5.0  # of the oldest job that is not done: then nothing more is taken, and a kill cannot cost more
 CATCH_UP_SECS = 0.1  # for a disk that is busy for a moment
 CATCH_UP_AT_MOST_SECS = 0.002  # for one that was seen to be slower than that
 
@@ -33,6 +36,7 @@ class Worker:
         self._waiting = 0  # threads that want to be told about progress
         self._jobs = 0  # that are not done, the running one included
         self._bytes = 0
+        self._since: deque[float] = deque()  # when the jobs that are not done were put into the queue
         self._is_slow = False
         self._is_stopping = False
         self.seconds = 0.0  # processor time of the thread
@@ -41,7 +45,9 @@ class Worker:
         self._thread.start()
 
     def has_room(self) -> bool:
-        return self._bytes < MOST_BYTES and self._jobs < MOST_JOBS
+        since = next(iter(self._since), None)
+        is_old = since is not None and time.monotonic() - since >= MOST_AGE_SECS
+        return self._bytes < MOST_BYTES and self._jobs < MOST_JOBS and not is_old
 
     def put(self, job: Callable[[], Any], size: int = 0) -> None:
         """Nothing happens where the thread is not: after the end, and in a forked process, whose lock may be held."""
@@ -51,6 +57,7 @@ class Worker:
             if not self._is_stopping:
                 self._jobs += 1
                 self._bytes += size
+                self._since.append(time.monotonic())
                 self._queue.put((job, size))
 
     def let_catch_up(self) -> None:
@@ -95,6 +102,7 @@ class Worker:
             with self._progress:
                 self._jobs -= 1
                 self._bytes -= size
+                self._since.popleft()
                 self.seconds = time.thread_time()
                 if self._waiting:
                     self._progress.notify_all()

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 
 def as_json(data: Any, status: int = 200) -> Response:
-    return Response(to_json(data), status, media_type="application/json")
+    # The name of a folder may be no text; half a surrogate pair is escaped.
+    return Response(to_json(data).encode(errors="backslashreplace"), status, media_type="application/json")
 
 
 def to_json(data: Any) -> str:

@@ -84,12 +84,12 @@ def start(
     access = Access.of_host(host)
     bound = _bind(host, port)
     try:
-        ahead = places.ahead(path)
+        places.check(path)
         address = _address(access, bound.getsockname()[1])
         if announce is not None:
             sys.setswitchinterval(_SWITCH_SECS)  # the process is ours alone
             announce(address)
-        return _serve(path, views, access, bound, address, ahead, browser)
+        return _serve(path, views, access, bound, address, browser)
     except BaseException:
         bound.close()
         raise
@@ -101,7 +101,6 @@ def _serve(
     access: Access,
     bound: socket.socket,
     address: str,
-    ahead: places.Ahead | None,
     browser: bool,
 ) -> Viewer:
     from endoscope.server.early import Early
@@ -119,7 +118,7 @@ def _serve(
         from endoscope.server.library import Library
         from endoscope.server.views import Views
 
-        library = Library(path, ahead)
+        library = Library(path)
         app = application.create(library, Views(views), access)
         serving.at_end(app.state.live.stop)
         library.prepare()

@@ -15,7 +15,6 @@ from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed
 from endoscope.query import bulk
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
-from endoscope.query.places import Ahead
 from endoscope.query.recording import Recording
 
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
@@ -31,9 +30,8 @@ class Library:
     can lead out of it.
     """
 
-    def __init__(self, path: str | PathLike[str], ahead: Ahead | None = None) -> None:
+    def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path).expanduser()
-        self._ahead = ahead  # has begun with the trial that will be asked for first
         self._lock = threading.RLock()
         self._states: dict[str, tuple[int, int, int, bool]] = {}
         self._open: dict[str, Recording] = {}
@@ -41,7 +39,7 @@ class Library:
         self._folder: Recordings | None = None  # None if one trial is served
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
-            found = look(self.path, ahead)
+            found = look(self.path)
         self._looked = time.monotonic()
         if isinstance(found, Recordings):
             self._folder = found
@@ -90,10 +88,7 @@ class Library:
         # Opening is a moment at which a damaged file warns; nobody would see it. `problems` keeps it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
-            path = self._folder.path / name
-            ahead = self._ahead if self._ahead is not None and self._ahead.trial == path else None
-            self._ahead = self._ahead if ahead is None else None  # it can be taken up once
-            return Recording(path, ahead=ahead)
+            return Recording(self._folder.path / name)
 
     def newest(self) -> Recording:
         """The trial that began last."""

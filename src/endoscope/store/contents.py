@@ -1,4 +1,7 @@
-"""What a rank holds, according to its journal: chunks of tables, files beside them, what was thinned or superseded."""
+"""What a rank holds, according to its journal: chunks of tables, files beside them, what was thinned or superseded.
+
+Readers take up the lines that they find, the writer those that it has written, so both have the same view.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from endoscope.store import description, paths
 from endoscope.store.chunks import Chunk
 from endoscope.store.files import Span
 from endoscope.store.journal import Commit
-from endoscope.store.maps import Maps
 from endoscope.store.superseding import TABLES as NUMBERED
 from endoscope.store.superseding import Superseding
 
@@ -29,13 +31,15 @@ class Contents:
         self.gone: set[str] = set()  # files that were removed, or are about to be
         self._found: set[tuple[str, int]] = set()  # chunks that were taken up without a line
         self.chunks: dict[str, list[Chunk]] = {table: [] for table in TABLES}
-        self.files: dict[str, Span] = {}  # raw values, graphs, modules
+        self.files: dict[str, Span] = {}  # raw values, graphs
+        self.bytes_beside = 0  # of these files
         self.thinned: set[int] = set()  # ordinals of steps that went since the journal was written (anew)
         self.dropped = 0  # how many had gone before
         self.superseding = Superseding()
         self.superseded: set[int] = set()  # ordinals of steps whose place a later session has taken
         self.hidden: frozenset[int] = frozenset()  # steps not to be shown: thinned, superseded, not completely there
         self.step_of: dict[int, int] = {}  # ordinal -> number of the step
+        self.time_of: dict[int, float] = {}  # ordinal -> when it was committed
         self.session_of: dict[int, int] = {}  # ordinal -> session, if it is not the first
         self.session = 0  # the last one
         self.is_closed = False
@@ -45,10 +49,9 @@ class Contents:
         """Add commits whose data is there; returns the tables of which something has gone."""
         commits = [*self.held_back, *commits]
         for commit in commits:
-            if commit.kind in ("close", "resume"):
-                self.is_closed = commit.kind == "close"
+            self._note_end(commit)
             self.gone.update(commit.removed)
-            self.gone.difference_update(file for file in commit.files if file.startswith(paths.GRAPHS))  # is back
+            self.gone.difference_update(file for file in commit.files if paths.is_graph(file))  # is back
         self.held_back, self.misses_files = [], False
         sizes: dict[str, int] = {}
         changed: set[str] = set()
@@ -58,38 +61,22 @@ class Contents:
             if after_a_rewrite or not self._is_there(commit, sizes):
                 self.held_back.append(commit)
             else:
-                changed |= self._add(commit)
+                changed |= self.add(commit)
         held = {commit.ordinal for commit in self.held_back if commit.kind == "step"}
         hidden = self.thinned | self.superseded | held
         if self.hidden != hidden:
             self.hidden = frozenset(hidden)
         return changed
 
-    def salvage(self, maps: Maps) -> bool:
-        """Take up whatever lies in the folder, because there is no journal; returns whether there was anything."""
-        found = list(chunking.without_journal(self._folder, maps))
-        for table, chunk in found:
-            self.chunks[table].append(chunk)
-        return bool(found)
-
-    def look_between(self, table: str, maps: Maps) -> chunking.Found:
-        """Chunks of a table whose line in the journal is damaged."""
-        sizes = {path.name: _size_of(path) for path in self._folder.glob(f"{table}-*.arrow")}
-        present = {file: size for file, size in sizes.items() if file not in self.gone and size > 0}
-        return chunking.between(self.chunks[table], present, maps)
-
-    def add_found(self, table: str, chunks: Iterable[Chunk]) -> None:
-        """Take them up, in their places."""
-        self._found.update((chunk.file, chunk.start) for chunk in chunks)
-        self.chunks[table] += chunks
-        self.chunks[table].sort(key=lambda chunk: (chunk.file, chunk.start))
-
-    def _add(self, commit: Commit) -> set[str]:
+    def add(self, commit: Commit) -> set[str]:
+        """Add one commit; returns the tables of which something has gone."""
         if commit.kind == "open":
             description.check_format(commit.format, self._folder.parent)
             self.dropped = commit.dropped
         if commit.kind == "step":
             self._add_step(commit)
+        self._note_end(commit)
+        self.gone.update(commit.removed)
         self.session = max(self.session, commit.session)
         changed = self._remove(commit) | self._supersede(commit)
         for table, chunk in chunking.of_commit(commit, self.gone, self.step_of):
@@ -103,13 +90,34 @@ class Contents:
                 key=lambda chunk: (chunk.ordinal if by_step else chunk.session, chunk.file, chunk.start)
             )
         for file, span in commit.files.items():
-            if not paths.table_of(file) and file not in self.gone:
+            if not paths.table_of(file):
+                self.gone.discard(file)  # a graph that is back
+                self.bytes_beside += span.end - self.files.get(file, Span(0, 0, 0)).end
                 self.files[file] = span
         self.last_commit_at = max(self.last_commit_at, commit.time)
         return changed
 
+    def add_found(self, table: str, chunks: Iterable[Chunk]) -> None:
+        """Take up chunks that no line tells of, in their places."""
+        self._found.update((chunk.file, chunk.start) for chunk in chunks)
+        self.chunks[table] += chunks
+        self.chunks[table].sort(key=lambda chunk: (chunk.file, chunk.start))
+
+    def forget_thinned(self) -> None:
+        """The journal was written anew, without the history of steps that have gone."""
+        self.dropped += len(self.thinned)
+        for ordinal in self.thinned:
+            self.step_of.pop(ordinal, None)
+        self.thinned.clear()
+        self.gone.clear()
+
+    def _note_end(self, commit: Commit) -> None:
+        if commit.kind in ("close", "resume"):
+            self.is_closed = commit.kind == "close"
+
     def _add_step(self, commit: Commit) -> None:
         self.step_of[commit.ordinal] = commit.step
+        self.time_of[commit.ordinal] = commit.time
         if commit.session:
             self.session_of[commit.ordinal] = commit.session
         if self.superseding and self.superseding.hides(commit.session, commit.step):  # in a journal written anew
@@ -127,7 +135,7 @@ class Contents:
         self.thinned.update(commit.thinned.get("stats", ()))
         removed = set(commit.removed)
         for file in removed:
-            self.files.pop(file, None)
+            self.bytes_beside -= self.files.pop(file, Span(0, 0, 0)).end
         changed = {paths.table_of(file) for file in (*removed, *commit.copied)} - {""}
         for table in changed:
             self.chunks[table] = [chunk for chunk in self.chunks[table] if chunk.file not in removed]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from endoscope import __version__
 from endoscope.errors import NewerFormat
 from endoscope.schema.recording import FORMAT_VERSION, GRADIENT_USED
 from endoscope.store.paths import TRIAL
-from endoscope.store.sealed import seal, unseal
+from endoscope.store.sealed import load, seal, unseal
 
 
 def describe(name: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -55,15 +54,22 @@ def read(folder: Path) -> tuple[dict[str, Any], str]:
         return {}, f"{TRIAL} cannot be read: {error.strerror or error}"
     found = unseal(text)
     problem = "" if found is not None else f"{TRIAL} was changed or damaged after it was written"
+    found = load(text) if found is None else found
     if found is None:
-        try:
-            found = json.loads(text)
-        except ValueError:
-            return {}, f"{TRIAL} is damaged: name, time and configuration of the trial are lost"
-    if not isinstance(found, dict):
         return {}, f"{TRIAL} is damaged: name, time and configuration of the trial are lost"
     check_format(found.get("format"), folder)
+    for name in [name for name, is_right in _MEMBERS.items() if name in found and not is_right(found[name])]:
+        del found[name]
+        problem = f"{TRIAL} is damaged: what it says of {name!r} cannot be"
     return found, problem
+
+
+_MEMBERS: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str),
+    "created": lambda value: type(value) in (int, float) and abs(value) < 1e15,
+    "versions": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+    "config": lambda value: isinstance(value, dict),
+}
 
 
 def check_format(version: Any, folder: Path) -> None:

@@ -7,17 +7,18 @@ write_whole  a file that is there completely or not at all
 
 from __future__ import annotations
 
+import contextlib
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from endoscope.store import direct
-from endoscope.store.checksums import Bytes, checksum
 from endoscope.store.paths import UNFINISHED
 
-_MOST_BUFFERS = 512  # of one writev call; systems allow 1024
-_CAN_WRITE_SEVERAL = hasattr(os, "writev")
+Bytes = bytes | memoryview
+
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Span(NamedTuple):
@@ -34,13 +35,11 @@ class AppendFile:
     def __init__(self, path: Path, size: int | None = None) -> None:
         """A new file; or one of which so many bytes stay, and what a crash has left behind them is cut off."""
         self.path = path
-        self.name = path.name
         self.size = size or 0  # what is settled
         self._written = self.size
         self._is_torn = False
-        self.needs_sync = False
         how = os.O_CREAT | os.O_EXCL if size is None else 0
-        self._descriptor = os.open(path, how | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+        self._descriptor = os.open(path, how | os.O_WRONLY | _BINARY, 0o666)
         if size is not None:
             self._cut_off()
 
@@ -54,7 +53,6 @@ class AppendFile:
         return Span(start, self._written, checksum(buffers))
 
     def settle(self) -> None:
-        self.needs_sync |= self._written > self.size
         self.size = self._written
         self._is_torn = False
 
@@ -64,20 +62,6 @@ class AppendFile:
             self._cut_off()
         except OSError:
             self._is_torn = True
-
-    def sync(self) -> None:
-        """Wait until what is settled would survive a power failure."""
-        if self.needs_sync:
-            os.fsync(self._descriptor)
-            self.needs_sync = False
-
-    def hand_over(self) -> int | None:
-        """A descriptor for whoever syncs what is settled, and closes it then; None if there is nothing to do."""
-        if not self.needs_sync:
-            return None
-        descriptor = os.dup(self._descriptor)
-        self.needs_sync = False
-        return descriptor
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -91,29 +75,28 @@ class AppendFile:
         self._is_torn = False
 
 
-def write_whole(path: Path, buffers: Sequence[Bytes], *, sync: bool = False) -> Span:
+def checksum(buffers: Sequence[Bytes]) -> int:
+    """Of all buffers, one after the other."""
+    crc = 0
+    for buffer in buffers:
+        crc = zlib.crc32(buffer, crc)
+    return crc
+
+
+def write_whole(path: Path, buffers: Sequence[Bytes]) -> Span:
     """Write a file under another name and rename it, so that nobody meets a part of it."""
     unfinished = path.with_name(path.name + UNFINISHED)
-    size = sum(map(len, buffers))
     try:
-        crc = None if sync or size < direct.WORTH else direct.write(unfinished, buffers)
-        if crc is None:
-            _write_new(unfinished, buffers, sync)
+        descriptor = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | _BINARY, 0o666)
+        try:
+            size = write_all(descriptor, buffers)
+        finally:
+            os.close(descriptor)
         os.replace(unfinished, path)
     except BaseException:
         remove(unfinished)
         raise
-    return Span(0, size, checksum(buffers) if crc is None else crc)
-
-
-def _write_new(path: Path, buffers: Sequence[Bytes], sync: bool) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        write_all(descriptor, buffers)
-        if sync:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return Span(0, size, checksum(buffers))
 
 
 def write_all(descriptor: int, buffers: Sequence[Bytes]) -> int:
@@ -121,53 +104,41 @@ def write_all(descriptor: int, buffers: Sequence[Bytes]) -> int:
 
     A disk that is nearly full takes a part of them, and raises at the next attempt.
     """
-    size = sum(map(len, buffers))
-    written = _write_some(descriptor, buffers[:_MOST_BUFFERS]) if size else 0
-    if written < size:
-        _write_rest(descriptor, buffers, written)
-    return size
-
-
-def _write_rest(descriptor: int, buffers: Sequence[Bytes], written: int) -> None:
-    """What is left when so many bytes are written."""
-    waiting = [memoryview(buffer).cast("B") for buffer in buffers]
-    while True:
-        done = 0
-        while done < len(waiting) and written >= len(waiting[done]):
-            written -= len(waiting[done])
-            done += 1
-        del waiting[:done]
-        if not waiting:
-            return
-        waiting[0] = waiting[0][written:]
-        written = _write_some(descriptor, waiting[:_MOST_BUFFERS])
+    for buffer in buffers:
+        waiting = memoryview(buffer).cast("B")
+        while len(waiting):
+            waiting = waiting[_write_some(descriptor, [waiting]) :]
+    return sum(map(len, buffers))
 
 
 def _write_some(descriptor: int, buffers: Sequence[Bytes]) -> int:
-    if _CAN_WRITE_SEVERAL and len(buffers) > 1:
-        return os.writev(descriptor, buffers)
+    """The one place where bytes go to the disk; tests put a full or a slow disk here."""
     return os.write(descriptor, buffers[0])
 
 
-def remove(path: Path) -> int:
-    """Remove a file if it is there; returns how many bytes that frees."""
-    try:
-        size = path.stat().st_size
+def remove(path: Path) -> None:
+    """Remove a file if it is there and can be."""
+    with contextlib.suppress(OSError):
         path.unlink()
-    except OSError:
-        return 0
-    return size
+
+
+def sync(path: Path) -> None:
+    """Make a file survive a power failure; one that has gone meanwhile need not."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | _BINARY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
     """Make new and renamed files of a folder survive a power failure, where the system can."""
-    try:
+    with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        return
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

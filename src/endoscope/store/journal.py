@@ -14,7 +14,6 @@ once, and its first line tells readers that it is another. Whoever resumes a tri
 
 from __future__ import annotations
 
-import json.encoder
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -22,13 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from endoscope.store.files import AppendFile, Span, remove
+from endoscope.store.files import AppendFile, Span, remove, sync
 from endoscope.store.paths import JOURNAL, UNFINISHED
-from endoscope.store.sealed import seal, seal_line, unseal
+from endoscope.store.sealed import dump, seal, unseal
 
-_text = json.encoder.encode_basestring_ascii  # as a JSON text
 _LINE_BYTES = 260  # of a line without its files, if every number in it is as long as it can be
 _SPAN_BYTES = 56  # of the place of a file, without its name
+_KINDS = ("open", "step", "rows", "thin", "close", "resume")
 
 
 class Copied(NamedTuple):
@@ -76,48 +75,57 @@ def to_line(commit: Commit) -> bytes:
     return seal(document)
 
 
-def step_line(
-    number: int,
-    time: float,
-    ordinal: int,
-    step: int,
-    files: Mapping[str, Span],
-    session: int = 0,
-    supersedes: int | None = None,
-) -> bytes:
-    """`to_line` of the kind that is written most often, without a document in between."""
-    spans = [f"{_text(file)}:[{start},{end},{crc}]" for file, (start, end, crc) in files.items()]
-    head = f'"commit":{number},"kind":"step","time":{round(time, 6)!r},"ordinal":{ordinal},"step":{step}'
-    head += f',"session":{session}' if session else ""
-    head += f',"supersedes":{supersedes}' if supersedes is not None else ""
-    return seal_line(f'{{{head},"files":{{{",".join(spans)}}}' if spans else f"{{{head}")
-
-
 def from_line(line: bytes) -> Commit | None:
-    """The commit of a line; None if it is torn or damaged."""
+    """The commit of a line; None if it is torn, damaged or says what no line can say."""
     document = unseal(line)
     if document is None:
         return None
-    return Commit(
-        number=document["commit"],
-        kind=document["kind"],
-        time=document["time"],
-        files={name: Span(*span) for name, span in document.get("files", {}).items()},
-        ordinal=document.get("ordinal", -1),
-        step=document.get("step", -1),
-        format=document.get("format", 0),
-        dropped=document.get("dropped", 0),
-        removed=tuple(document.get("removed", ())),
-        thinned=document.get("thinned", {}),
-        copied={name: [Copied(*chunk) for chunk in chunks] for name, chunks in document.get("copied", {}).items()},
-        session=document.get("session", 0),
-        supersedes=document.get("supersedes"),
+    try:
+        commit = Commit(
+            number=document["commit"],
+            kind=document["kind"],
+            time=float(document["time"]),
+            files={name: Span(*span) for name, span in document.get("files", {}).items()},
+            ordinal=document.get("ordinal", -1),
+            step=document.get("step", -1),
+            format=document.get("format", 0),
+            dropped=document.get("dropped", 0),
+            removed=tuple(document.get("removed", ())),
+            thinned=document.get("thinned", {}),
+            copied={name: [Copied(*chunk) for chunk in chunks] for name, chunks in document.get("copied", {}).items()},
+            session=document.get("session", 0),
+            supersedes=document.get("supersedes"),
+        )
+        return commit if _is_sensible(commit) else None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+
+
+def _is_sensible(commit: Commit) -> bool:
+    """Whether every member is of the type that readers rely on, and within its bounds."""
+    spans = [span[:3] for span in commit.files.values()]
+    copied = [chunk for chunks in commit.copied.values() for chunk in chunks]
+    ordinals = [ordinal for gone in commit.thinned.values() for ordinal in gone]
+    numbers = [commit.number, commit.dropped, commit.session, commit.format, *ordinals]
+    steps = [commit.ordinal, commit.step, *([] if commit.supersedes is None else [commit.supersedes])]
+    steps += [chunk.ordinal for chunk in copied]
+    return (
+        commit.kind in _KINDS
+        and math.isfinite(commit.time)
+        and all(isinstance(file, str) for file in commit.removed)
+        and all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+        and all(type(number) is int and -(2**63) <= number < 2**63 for number in steps)
+        and (commit.kind != "step" or commit.ordinal >= 0)
+        and all(
+            type(start) is type(end) is type(crc) is int and 0 <= start <= end < 2**63 and 0 <= crc < 2**32
+            for start, end, crc in [*spans, *(chunk[:3] for chunk in copied)]
+        )
     )
 
 
 def most_bytes_of_line(files: Iterable[str]) -> int:
     """The line of a step, or of rows, that names these files has at most so many bytes."""
-    return _LINE_BYTES + sum(_SPAN_BYTES + len(_text(file)) for file in files)
+    return _LINE_BYTES + sum(_SPAN_BYTES + len(dump(file)) for file in files)
 
 
 class JournalWriter:
@@ -129,33 +137,26 @@ class JournalWriter:
         self.file = AppendFile(path, whole)
         self.session = 0
 
-    def append(self, kind: str, time: float, **members: Any) -> None:
-        """Add one line; after an error the journal is as before."""
-        self._append(to_line(Commit(self.lines, kind, time, **{"session": self.session, **members})))
-
-    def append_step(
-        self, time: float, ordinal: int, step: int, files: Mapping[str, Span], supersedes: int | None = None
-    ) -> None:
-        """The line of a recorded step."""
-        self._append(step_line(self.lines, time, ordinal, step, files, self.session, supersedes))
-
-    def _append(self, line: bytes) -> None:
+    def append(self, kind: str, time: float, **members: Any) -> Commit:
+        """Add one line and return what it says; after an error the journal is as before."""
+        commit = Commit(self.lines, kind, time, **{"session": self.session, **members})
         try:
-            self.file.append([line])
+            self.file.append([to_line(commit)])
         except BaseException:
             self.file.revert()
             raise
         self.file.settle()
         self.lines += 1
+        return commit
 
-    def rewrite(self, members: Iterable[Mapping[str, Any]], *, most_bytes: float = math.inf) -> None:
+    def rewrite(self, members: Iterable[Mapping[str, Any]], *, most_bytes: float = math.inf) -> bool:
         """Put another journal in the place of this one; a reader sees the old or the new one, and notices.
 
-        One that would have more than `most_bytes` is not worth it.
+        One that would have more than `most_bytes` is not worth it: then nothing is done, and False is returned.
         """
         lines = [to_line(Commit(number, **line)) for number, line in enumerate(members)]
         if sum(map(len, lines)) > most_bytes:
-            return
+            return False
         path = self.file.path
         unfinished = path.with_name(path.name + UNFINISHED)
         remove(unfinished)
@@ -163,15 +164,16 @@ class JournalWriter:
         try:
             new.append(lines)
             new.settle()
-            new.sync()
+            sync(unfinished)
             os.replace(unfinished, path)
         except BaseException:
             new.close()
             remove(unfinished)
             raise
-        new.path, new.name = path, path.name
+        new.path = path
         self.file.close()
         self.file, self.lines = new, len(lines)
+        return True
 
 
 def _whole_lines(path: Path) -> tuple[int | None, int]:
@@ -191,9 +193,11 @@ class JournalReader:
         self.path = rank_folder / JOURNAL
         self._offset = 0
         self._line = 0
+        self._missing = 0  # so many lines
         self._head = b""  # the first line, which no other journal has
         self._damaged: list[int] = []
         self._bad_at_the_end: list[int] = []
+        self.torn_out: list[int] = []  # numbers of lines, from 1, before which others are missing
 
     @property
     def damaged(self) -> list[int]:
@@ -204,7 +208,7 @@ class JournalReader:
         """All commits that were added since the last call; None if another journal stands there now."""
         with self.path.open("rb") as file:
             head = file.readline()
-            if self._head and head != self._head:
+            if self._head and (head != self._head or os.fstat(file.fileno()).st_size < self._offset):
                 return None
             self._head = head if head.endswith(b"\n") else b""
             file.seek(self._offset)
@@ -213,6 +217,10 @@ class JournalReader:
         while commits and commits[-1] is None:  # perhaps not visible completely yet: look again next time
             commits.pop()
         bad = [self._line + n for n in range(1, len(lines) + 1) if n > len(commits) or commits[n - 1] is None]
+        for line, commit in enumerate(commits, self._line):
+            if commit is not None and commit.number - line > self._missing:
+                self.torn_out.append(line + 1)
+                self._missing = commit.number - line
         self._line += len(commits)
         self._offset += sum(len(line) + 1 for line in lines[: len(commits)])
         self._damaged += [number for number in bad if number <= self._line]

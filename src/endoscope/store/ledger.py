@@ -1,4 +1,4 @@
-"""What a writer has on disk, beside the chunks of tables: enough to thin it, and to write the journal anew."""
+"""What the writer knows of the recorded steps that are still there: enough to thin them and to rewrite the journal."""
 
 from __future__ import annotations
 
@@ -8,102 +8,87 @@ from typing import Any, NamedTuple
 
 from endoscope.schema.recording import FORMAT_VERSION, THINNED
 from endoscope.store import paths
+from endoscope.store.contents import Contents
 from endoscope.store.files import Span
 from endoscope.store.journal import Copied
-from endoscope.store.segments import Segments
-from endoscope.store.superseding import Superseding
 
 
 class StepEntry(NamedTuple):
     """A recorded step that is still there."""
 
-    number: int
-    time: float  # of the commit
     type: str
     nth: int  # recorded step of its type, from 0
-    session: int
     graph: str  # file
 
 
 class Ledger:
-    """Steps, raw values and graphs that were committed."""
+    """The steps of a rank, beside what the journal says of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
         self.steps: dict[int, StepEntry] = {}  # by ordinal
-        self.raw: dict[int, tuple[str, Span]] = {}  # ordinal -> file
-        self.graphs: dict[str, Span] = {}  # by file
-        self.bytes = 0  # of raw values and graphs
-        self.dropped = 0  # steps that were thinned away
-        self.superseding = Superseding()
         self._of_type: Counter[str] = Counter()
+
+    @property
+    def graphs(self) -> dict[str, Span]:
+        return {file: span for file, span in self._contents.files.items() if paths.is_graph(file)}
+
+    @property
+    def raw(self) -> dict[int, tuple[str, Span]]:
+        """Ordinal -> file with the raw values of the step."""
+        found = {paths.ordinal_of(file): (file, span) for file, span in self._contents.files.items()}
+        return {ordinal: both for ordinal, both in found.items() if ordinal in self.steps}
 
     @property
     def superseded(self) -> set[int]:
         """Ordinals of the steps whose place a later session has taken."""
-        hides = self.superseding.hides
-        return {ordinal for ordinal, step in self.steps.items() if hides(step.session, step.number)}
+        return self._contents.superseded & self.steps.keys()
 
     def nth_of(self, type_: str) -> int:
         """So many steps of a type were recorded."""
         return self._of_type[type_]
 
-    def add_step(self, ordinal: int, number: int, type_: str, at: float, session: int, graph_hash: str) -> None:
-        graph = paths.graph_name(graph_hash)
-        self.steps[ordinal] = StepEntry(number, at, type_, self._of_type[type_], session, graph)
+    def add(self, ordinal: int, type_: str, graph_hash: str) -> None:
+        self.steps[ordinal] = StepEntry(type_, self._of_type[type_], paths.graph_name(graph_hash))
         self._of_type[type_] += 1
 
-    def add_file(self, ordinal: int, file: str, span: Span) -> None:
-        """Raw values of a step, or a graph."""
-        self.bytes += span.end
-        if file.startswith(paths.GRAPHS):
-            self.graphs[file] = span
-        else:
-            self.raw[ordinal] = (file, span)
-
-    def drop_raw(self, ordinal: int) -> str:
-        """Forget the raw values of a step; returns their file."""
-        file, span = self.raw.pop(ordinal)
-        self.bytes -= span.end
-        return file
-
-    def drop_graph(self, file: str) -> str:
-        """Forget a graph; returns its file."""
-        self.bytes -= self.graphs.pop(file).end
-        return file
-
-    def drop_step(self, ordinal: int) -> None:
-        del self.steps[ordinal]
-        self.dropped += 1
-
-    def lines(self, segments: Segments, now: float) -> Iterator[dict[str, Any]]:
+    def lines(self, now: float) -> Iterator[dict[str, Any]]:
         """The journal of what is there now, without the history of how it came about."""
-        yield {"kind": "open", "time": now, "format": FORMAT_VERSION, "dropped": self.dropped}
+        contents = self._contents
+        yield {
+            "kind": "open",
+            "time": now,
+            "format": FORMAT_VERSION,
+            "dropped": contents.dropped + len(contents.thinned),
+        }
         yield {"kind": "rows", "time": now, "files": self.graphs}
-        for session in range(segments.session + 1):
+        rows = self._rows()
+        for session in sorted({0, contents.session, *rows, *contents.superseding.sessions}):
             if session:
-                yield {
-                    "kind": "resume",
-                    "time": now,
-                    "session": session,
-                    "supersedes": self.superseding.first_of(session),
-                }
-            if copied := _rows_of(segments, session):
-                yield {"kind": "rows", "time": now, "copied": copied, "session": session}
+                back_to = contents.superseding.first_of(session)
+                yield {"kind": "resume", "time": now, "session": session, "supersedes": back_to}
+            if session in rows:
+                yield {"kind": "rows", "time": now, "copied": rows[session], "session": session}
         of_step: dict[int, dict[str, Span]] = {ordinal: {} for ordinal in self.steps}
         for table in THINNED:
-            for chunk in segments.chunks[table]:
-                of_step[chunk.ordinal][chunk.file] = chunk.span
-        for ordinal, entry in self.steps.items():
-            files = of_step[ordinal] | dict([self.raw[ordinal]] if ordinal in self.raw else [])
-            line = {"kind": "step", "time": entry.time, "ordinal": ordinal, "step": entry.number, "files": files}
-            yield line | {"session": entry.session}
+            for chunk in contents.chunks[table]:
+                of_step[chunk.ordinal][chunk.file] = Span(chunk.start, chunk.end, chunk.crc or 0)
+        raw = self.raw
+        for ordinal, files in of_step.items():
+            yield {
+                "kind": "step",
+                "time": contents.time_of.get(ordinal, now),
+                "ordinal": ordinal,
+                "step": contents.step_of[ordinal],
+                "files": files | dict([raw[ordinal]] if ordinal in raw else []),
+                "session": contents.session_of.get(ordinal, 0),
+            }
 
-
-def _rows_of(segments: Segments, session: int) -> dict[str, list[Copied]]:
-    """What a session has recorded that belongs to no recorded step."""
-    copied: dict[str, list[Copied]] = {}
-    for table, chunks in segments.chunks.items():
-        for chunk in chunks:
-            if table not in THINNED and chunk.session == session:
-                copied.setdefault(chunk.file, []).append(Copied(*chunk.span, chunk.ordinal))
-    return copied
+    def _rows(self) -> dict[int, dict[str, list[Copied]]]:
+        """Session -> segment -> what it holds that belongs to no recorded step."""
+        found: dict[int, dict[str, list[Copied]]] = {}
+        for table, chunks in self._contents.chunks.items():
+            for chunk in chunks if table not in THINNED else ():
+                copied = Copied(chunk.start, chunk.end, chunk.crc or 0, chunk.ordinal)
+                found.setdefault(chunk.session, {}).setdefault(chunk.file, []).append(copied)
+        return found

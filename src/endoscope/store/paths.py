@@ -61,9 +61,14 @@ def ordinal_of(raw_file: str) -> int:
     return int(match[1]) if match else NO_STEP
 
 
+def is_graph(file: str) -> bool:
+    """Whether a file, relative to the rank, is a dependency graph."""
+    return bool(_GRAPH.fullmatch(file))
+
+
 def is_data(file: str) -> bool:
     """Whether a file, relative to the rank, is one that only the journal makes valid."""
-    return bool(table_of(file)) or ordinal_of(file) != NO_STEP or bool(_GRAPH.fullmatch(file))
+    return bool(table_of(file)) or ordinal_of(file) != NO_STEP or is_graph(file)
 
 
 def graph_name(graph_hash: str) -> str:
@@ -123,6 +128,8 @@ def check_name(trial: object) -> None:
         reason = "a name that starts with a dot is hidden"
     elif any(ord(character) < 32 for character in trial):
         reason = "it has a control character"
+    elif any("\ud800" <= character <= "\udfff" for character in trial):
+        reason = "it is not valid Unicode"
     elif len(trial.encode()) > _MOST_BYTES_IN_A_NAME:
         reason = f"it has {len(trial.encode())} bytes, and {_MOST_BYTES_IN_A_NAME} is the most"
     if reason:

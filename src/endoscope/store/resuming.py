@@ -13,18 +13,18 @@ import math
 import os
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from endoscope.errors import StoreError
 from endoscope.schema.recording import NO_STEP, PER_STEP, TABLES, THINNED, Key
 from endoscope.store import paths
-from endoscope.store.chunks import Chunk as Read
+from endoscope.store.chunks import Chunk
 from endoscope.store.contents import Contents
-from endoscope.store.files import Span, remove
+from endoscope.store.files import remove
 from endoscope.store.ledger import Ledger
 from endoscope.store.reader import RankReader
-from endoscope.store.segments import Chunk
 from endoscope.store.streams import to_list, to_numpy
 
 
@@ -35,7 +35,7 @@ class Former(NamedTuple):
     ordinal: int  # of its first recorded step
     next_step: int  # number behind the last step that was recorded or reported
     named: list[Key]  # key number -> key
-    chunks: dict[str, list[Chunk]]
+    contents: Contents
     ledger: Ledger
     half_thinned: list[int]  # ordinals of steps that are gone for readers, but not from all tables
 
@@ -43,28 +43,31 @@ class Former(NamedTuple):
 def look(trial: Path, rank: int) -> Former | None:
     """None if nothing was committed there."""
     folder = paths.rank_folder(trial, rank)
-    journal = folder / paths.JOURNAL
-    if not journal.exists() or b"\n" not in journal.read_bytes():
-        if any(folder.glob("*.arrow")):
-            raise StoreError(
-                f"{trial} cannot be resumed: its {paths.JOURNAL} is lost, which says what is valid. It can still be "
-                "read. Record under another trial name."
-            )
-        return None
     reader = RankReader(trial, rank, quiet=True)
     reader.refresh()
-    is_whole = not reader.problems and not reader.contents.held_back
+    if reader.lost_lines:
+        raise StoreError(
+            f"{trial} cannot be resumed: its {paths.JOURNAL} {reader.lost_lines}. Put back what was lost, or record "
+            "under another trial name; what is there can still be read."
+        )
+    if not (folder / paths.JOURNAL).exists() or b"\n" not in (folder / paths.JOURNAL).read_bytes():
+        return None
+    contents = reader.contents
+    is_whole = not reader.problems and not contents.held_back
     if is_whole:
-        _clean(folder, reader.contents)
-    chunks = {table: [_taken_over(folder, chunk) for chunk in _chunks(reader, table, is_whole)] for table in TABLES}
-    ledger = _ledger(reader, chunks)
-    left = {chunk.ordinal for table in THINNED for chunk in chunks[table]} - ledger.steps.keys()
+        _clean(folder, contents)
+    else:  # only what can be read: for that, all of it has to be
+        contents.chunks = {table: [_with_checksum(folder, chunk) for chunk in reader.good(table)] for table in TABLES}
+    for table in THINNED:
+        contents.chunks[table] = [chunk for chunk in contents.chunks[table] if chunk.ordinal >= 0]
+    ledger = _ledger(reader)
+    left = {chunk.ordinal for table in THINNED for chunk in contents.chunks[table]} - ledger.steps.keys()
     return Former(
-        session=reader.contents.session + 1,
-        ordinal=_next_ordinal(reader, chunks),
+        session=contents.session + 1,
+        ordinal=_next_ordinal(reader),
         next_step=_next_step(reader),
         named=_named(reader),
-        chunks=chunks,
+        contents=contents,
         ledger=ledger,
         half_thinned=sorted(left),
     )
@@ -111,43 +114,34 @@ def _clean(folder: Path, contents: Contents) -> None:
             os.truncate(path, ends[file])
 
 
-def _chunks(reader: RankReader, table: str, is_whole: bool) -> Iterable[Read]:
-    """Of a damaged recording only what can be read: for that, all of it has to be."""
-    found = reader.contents.chunks[table] if is_whole else reader.good(table)
-    return [chunk for chunk in found if chunk.ordinal >= 0 or table not in THINNED]
+def _with_checksum(folder: Path, chunk: Chunk) -> Chunk:
+    if chunk.crc is not None:
+        return chunk
+    return replace(
+        chunk, crc=zlib.crc32((folder / chunk.file).read_bytes()[chunk.start : chunk.end])
+    )  # its line is lost
 
 
-def _taken_over(folder: Path, chunk: Read) -> Chunk:
-    crc = chunk.crc
-    if crc is None:  # its line is lost
-        crc = zlib.crc32((folder / chunk.file).read_bytes()[chunk.start : chunk.end])
-    return Chunk(chunk.file, Span(chunk.start, chunk.end, crc), chunk.ordinal, chunk.session)
-
-
-def _ledger(reader: RankReader, chunks: dict[str, list[Chunk]]) -> Ledger:
-    contents, ledger = reader.contents, Ledger()
-    ledger.superseding = contents.superseding
-    ledger.dropped = contents.dropped + len(contents.thinned)
+def _ledger(reader: RankReader) -> Ledger:
+    contents = reader.contents
+    ledger = Ledger(contents)
     table = reader.table("steps")
-    rows = zip(*(to_list(table[name]) for name in ("ordinal", "step", "type", "time", "graph")), strict=True)
+    rows = zip(*(to_list(table[name]) for name in ("ordinal", "step", "type", "graph")), strict=True)
     described = {ordinal: row for ordinal, *row in rows}
     # A step stays one when its row is damaged, or the journal's line, or both.
-    known = {chunk.ordinal: [NO_STEP, "", 0.0, ""] for table in THINNED for chunk in chunks[table]}
-    known |= {ordinal: [step, "", 0.0, ""] for ordinal, step in contents.step_of.items()}
-    for ordinal, (step, type_, time, graph) in sorted((known | described).items()):
+    known = {chunk.ordinal for name in THINNED for chunk in contents.chunks[name]}
+    for ordinal in sorted(known | contents.step_of.keys() | described.keys()):
         if ordinal not in contents.thinned:
-            ledger.add_step(ordinal, step, type_, time, contents.session_of.get(ordinal, 0), graph)
-    for file, span in contents.files.items():
-        ordinal = paths.ordinal_of(file)
-        if ordinal in ledger.steps or file.startswith(f"{paths.GRAPHS}/"):
-            ledger.add_file(ordinal, file, span)
+            number, type_, graph = described.get(ordinal, (NO_STEP, "", ""))
+            contents.step_of.setdefault(ordinal, number)
+            ledger.add(ordinal, type_, graph)
     return ledger
 
 
-def _next_ordinal(reader: RankReader, chunks: dict[str, list[Chunk]]) -> int:
+def _next_ordinal(reader: RankReader) -> int:
     contents = reader.contents
     used = [*contents.step_of, *contents.thinned, *(commit.ordinal for commit in contents.held_back)]
-    used += [chunk.ordinal for table in THINNED for chunk in chunks[table]]
+    used += [chunk.ordinal for table in THINNED for chunk in contents.chunks[table]]
     lost = len(reader.problems)  # every damaged line may have been that of a step
     return max(used, default=-1) + 1 + lost
 
@@ -167,6 +161,10 @@ def _named(reader: RankReader) -> list[Key]:
     keys = {number: Key(*fields) for number, *fields in zip(*columns.values(), strict=True)}
     largest = max(keys, default=-1)
     if reader.problems or reader.contents.held_back:
-        used = [batch.column(batch.schema.names.index("key")) for name in PER_STEP for batch in reader.batches(name)]
-        largest = max([largest, *(int(to_numpy(column).max(initial=-1)) for column in used)])
+        used: Iterable[int] = (_largest_key(batch) for name in PER_STEP for batch in reader.batches(name))
+        largest = max([largest, *used])
     return [keys.get(number, Key(f"lost {number}")) for number in range(largest + 1)]
+
+
+def _largest_key(batch: object) -> int:
+    return int(to_numpy(batch.column(batch.schema.names.index("key"))).max(initial=-1))  # type: ignore[attr-defined]

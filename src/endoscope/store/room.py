@@ -15,16 +15,14 @@ from old segments into a new one, both are there for a moment; that is not count
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from endoscope.schema.recording import THINNED
-from endoscope.store.files import remove
+from endoscope.store.contents import Contents
 from endoscope.store.journal import JournalWriter
 from endoscope.store.ledger import Ledger
 from endoscope.store.segments import Segments
@@ -51,25 +49,27 @@ class Room:
     """Counts bytes and frees them."""
 
     def __init__(
-        self, folder: Path, journal: JournalWriter, segments: Segments, ledger: Ledger, max_bytes: int | None
+        self,
+        journal: JournalWriter,
+        segments: Segments,
+        contents: Contents,
+        ledger: Ledger,
+        upkeep: Upkeep,
+        max_bytes: int | None,
     ) -> None:
-        self._folder, self._journal, self._segments = folder, journal, segments
+        self._journal, self._segments, self._contents = journal, segments, contents
+        self._ledger, self._upkeep = ledger, upkeep
         self.max_bytes = max_bytes
-        self.ledger = ledger
         self.beside: dict[str, int] = {}  # bytes of files that are replaced as a whole
         self.said: list[str] = []  # what is to be told about lost things
-        self._upkeep = Upkeep(journal, segments, ledger)
         self._level = {"raw": 1, "stats": 1}
         self._said_level = {"raw": 0, "stats": 0}
         self._every = 1  # steps, of which metrics stay
 
     @property
     def bytes(self) -> int:
-        return self._journal.file.size + self._segments.bytes + self.ledger.bytes + sum(self.beside.values())
-
-    def tidy(self) -> None:
-        """After each commit."""
-        self._upkeep.tidy()
+        tables = self._journal.file.size + self._segments.bytes
+        return tables + self._contents.bytes_beside + sum(self.beside.values())
 
     def fits(self, need: Need) -> bool:
         """Whether there is room, as it is."""
@@ -84,12 +84,6 @@ class Room:
             if self.fits(need):
                 return True
         return False
-
-    def finish(self, ordinals: Sequence[int]) -> None:
-        """Copy what stays when steps go that the journal has named already."""
-        for table in THINNED if ordinals else ():
-            for rewrite in self._segments.rewrites(table, set(ordinals)):
-                self._upkeep.take_up(rewrite, {})
 
     def _stages(self, need: Need) -> Iterator[Callable[[], None]]:
         """From what nobody misses to what hurts."""
@@ -117,14 +111,15 @@ class Room:
 
     def _is_hopeless(self, need: Need) -> bool:
         """A step that does not even fit beside the first one must not push out the others for nothing."""
-        first = min(self.ledger.steps.keys() - self.ledger.superseded, default=-1)
+        steps = self._ledger.steps
+        first = min(steps.keys() - self._ledger.superseded, default=-1)
         sizes = [size for what in ("raw", "stats") for ordinal, size in self._sizes(what).items() if ordinal != first]
-        stays = self.ledger.steps[first].graph if first >= 0 else ""
-        sizes += [span.end for file, span in self.ledger.graphs.items() if file != stays]
+        stays = steps[first].graph if first >= 0 else ""
+        sizes += [span.end for file, span in self._ledger.graphs.items() if file != stays]
         return self._excess(need) > sum(sizes)
 
     def _free_superseded(self) -> None:
-        gone = sorted(self.ledger.superseded)
+        gone = sorted(self._ledger.superseded)
         if gone:
             self._drop_steps(gone)
             self.said.append(f"{len(gone)} superseded steps were removed to stay within {self._limit}")
@@ -145,7 +140,7 @@ class Room:
 
     def _free_newest(self) -> None:
         """Metrics need the room: only the first step stays."""
-        gone = sorted(self.ledger.steps)[1:]
+        gone = sorted(self._ledger.steps)[1:]
         if gone:
             self._drop_steps(gone)
             self.said.append(
@@ -154,67 +149,52 @@ class Room:
 
     def _thin_metrics(self, need: Need) -> None:
         """Metrics of every second step, of every fourth, and so on."""
-        newest = self._segments.newest_step("metrics")
+        newest = self._upkeep.newest_step("metrics")
         while self._excess(need) > 0 and self._every <= newest:
             self._every *= 2
-            rewrites = self._segments.fewer_rows("metrics", partial(_stays, every=self._every, newest=newest))
-            is_less = False
-            for rewrite in rewrites:
-                self._upkeep.take_up(rewrite, {})
-                is_less = True
-            if is_less:
+            if self._upkeep.keep_rows("metrics", partial(_stays, every=self._every, newest=newest)):
                 self.said.append(
                     f"metrics of older steps are kept every {self._every} steps to stay within {self._limit}"
                 )
 
     def _candidates(self, what: str, newcomer: str | None) -> list[Recorded]:
         """All steps that have it, and of which type the next one will be, which is then the newest."""
-        steps = self.ledger.steps
+        steps = self._ledger.steps
         found = [
             Recorded(ordinal, steps[ordinal].type, steps[ordinal].nth, size)
             for ordinal, size in self._sizes(what).items()
         ]
         if newcomer is not None:
-            found.append(Recorded(max(steps, default=-1) + 1, newcomer, self.ledger.nth_of(newcomer), 0))
+            found.append(Recorded(max(steps, default=-1) + 1, newcomer, self._ledger.nth_of(newcomer), 0))
         return found
 
     def _sizes(self, what: str) -> dict[int, int]:
         """Ordinal -> bytes that can be freed of a step."""
         if what == "raw":
-            return {ordinal: span.end for ordinal, (_, span) in self.ledger.raw.items()}
-        sizes = dict.fromkeys(self.ledger.steps, 0)
+            return {ordinal: span.end for ordinal, (_, span) in self._ledger.raw.items()}
+        sizes = dict.fromkeys(self._ledger.steps, 0)
         for table in THINNED:
-            for chunk in self._segments.chunks[table]:
+            for chunk in self._contents.chunks[table]:
                 sizes[chunk.ordinal] += chunk.bytes
         return sizes
 
     def _drop_raw(self, ordinals: Sequence[int]) -> None:
-        if not ordinals:
-            return
-        files = [self.ledger.raw[ordinal][0] for ordinal in ordinals]
-        self._journal.append("thin", time.time(), thinned={"raw": ordinals}, removed=tuple(files))
-        for ordinal in ordinals:
-            remove(self._folder / self.ledger.drop_raw(ordinal))
+        raw = self._ledger.raw
+        self._upkeep.drop_files([raw[ordinal][0] for ordinal in ordinals], {"raw": list(ordinals)})
 
     def _drop_steps(self, ordinals: Sequence[int]) -> None:
         """A step is gone for readers with the first line that says so; the tables follow one by one."""
-        self._drop_raw([ordinal for ordinal in ordinals if ordinal in self.ledger.raw])
+        raw = self._ledger.raw
+        self._drop_raw([ordinal for ordinal in ordinals if ordinal in raw])
         thinned = {"stats": list(ordinals)}  # said once
         for table in THINNED:
-            for rewrite in self._segments.rewrites(table, set(ordinals)):
-                self._upkeep.take_up(rewrite, thinned)
+            if self._upkeep.drop_steps(table, set(ordinals), thinned):
                 thinned = {}
         for ordinal in ordinals:
-            self.ledger.drop_step(ordinal)
-        self._drop_graphs()
-
-    def _drop_graphs(self) -> None:
-        """Those that no step has any more. When such a step comes again, its graph is written again."""
-        files = sorted(self.ledger.graphs.keys() - {step.graph for step in self.ledger.steps.values()})
-        if files:
-            self._journal.append("thin", time.time(), removed=tuple(files))
-        for file in files:
-            remove(self._folder / self.ledger.drop_graph(file))
+            del self._ledger.steps[ordinal]
+        # A graph goes with the last step that has it. When such a step comes again, it is written again.
+        used = {step.graph for step in self._ledger.steps.values()}
+        self._upkeep.drop_files(sorted(self._ledger.graphs.keys() - used))
 
     @property
     def _limit(self) -> str:
@@ -226,7 +206,7 @@ class Room:
             return
         self._said_level[what] = choice.level
         things, many = {"raw": "raw values", "stats": "all values"}[what], len(choice.steps)
-        first, last = (self.ledger.steps[step.ordinal].number for step in (choice.steps[0], choice.steps[-1]))
+        first, last = (self._contents.step_of[step.ordinal] for step in (choice.steps[0], choice.steps[-1]))
         self.said.append(
             f"{things} of {many} recorded step{'s' if many > 1 else ''} (between {first} and {last}) were removed "
             f"to stay within {self._limit}; of older steps, one in {2**choice.level} keeps them"

@@ -9,10 +9,21 @@ import numpy as np
 
 from endoscope.schema.recording import TABLES, Key, StepRecord
 from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
-from endoscope.store.messages import ListColumn, list_column
 from endoscope.store.sealed import dump
+from endoscope.store.streams import ListColumn, batch_message, list_column
 
 Columns = dict[str, Any]
+
+
+def messages(record: StepRecord, ordinal: int, raw_file: str) -> dict[str, memoryview]:
+    """Table -> what a recorded step adds to it; a table without rows is left out."""
+    found = {"steps": batch_message("steps", of_step(record, ordinal, raw_file))}
+    if record.measured is not None and len(record.keys):
+        for table in _MEASURED:
+            columns = of_measured(table, record, ordinal)
+            if len(columns["key"]):
+                found[table] = batch_message(table, columns)
+    return found
 
 
 def of_keys(first: int, keys: Sequence[Key]) -> Columns:
@@ -32,13 +43,6 @@ def of_step(record: StepRecord, ordinal: int, raw_file: str) -> Columns:
         "time": [record.time],
         "recording_seconds": [record.recording_seconds],
         "raw": [raw_file],
-        **about_step(record),
-    }
-
-
-def about_step(record: StepRecord) -> Columns:
-    """What most steps have in common in that row."""
-    return {
         "type": [record.type],
         "why": [record.why],
         "graph": [record.graph_hash],
@@ -100,16 +104,11 @@ def _units(measured: Any, keys: np.ndarray) -> Columns:
 def _grouped(owner: np.ndarray) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """An order in which samples of one tensor stand together (None: they do), whose they are, and where each begins."""
     order = None
-    if not stand_together(owner):
+    if np.any(owner[1:] < owner[:-1]):
         order = np.argsort(owner, kind="stable")
         owner = owner[order]
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     return order, owner[starts], np.append(starts, len(owner)).astype(np.int32)
-
-
-def stand_together(owner: np.ndarray) -> bool:
-    """Whether samples of one tensor stand behind each other, and tensors in the order of their keys."""
-    return not np.any(owner[1:] < owner[:-1])
 
 
 _MEASURED = {"stats": _stats, "samples": _samples, "units": _units}

@@ -9,20 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 _SEAL = re.compile(rb',\s*"crc": ?"([0-9a-f]{8})"\s*\}\s*')
+#: In JSON: an escaped backslash or both halves of a pair, which stay; or one half alone, which is no text.
+_HALF_PAIR = re.compile(r"(\\\\|\\ud[89ab]..\\ud[c-f]..)|\\(ud[89a-f]..)", re.IGNORECASE)
 
 
 def seal(document: Mapping[str, Any], indent: int | None = None) -> bytes:
     """The document as JSON, with a checksum over everything that stands before the checksum."""
     if indent is None:
-        return seal_line(dump(document)[:-1])
+        data = dump(document)[:-1].encode()
+        return b'%b,"crc":"%08x"}\n' % (data, zlib.crc32(data))
     text = dump(document, indent, (",", ": "))[:-1].rstrip("\n").encode()
     return text + b",\n" + b" " * indent + b'"crc": "%08x"\n}\n' % zlib.crc32(text)
-
-
-def seal_line(text: str) -> bytes:
-    """The same for a JSON object on one line, given without its closing brace."""
-    data = text.encode()
-    return b'%b,"crc":"%08x"}\n' % (data, zlib.crc32(data))
 
 
 def unseal(text: bytes) -> dict[str, Any] | None:
@@ -31,17 +28,40 @@ def unseal(text: bytes) -> dict[str, Any] | None:
     match = _SEAL.fullmatch(text, max(start, 0)) if start > 0 else None
     if match is None or zlib.crc32(text[:start]) != int(match[1], 16):
         return None
-    document = json.loads(text)
-    del document["crc"]
-    return dict(document)
+    document = load(text)
+    if document is not None:
+        document.pop("crc", None)
+    return document
+
+
+def load(text: bytes | str) -> dict[str, Any] | None:
+    """A JSON object; None if the text is none."""
+    try:
+        found = json.loads(_escaped(text if isinstance(text, str) else text.decode()))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def dump(value: Any, indent: int | None = None, separators: tuple[str, str] = (",", ":")) -> str:
-    """JSON of whatever a user put there: numbers of numpy are numbers, what JSON cannot hold becomes text."""
+    r"""JSON of whatever a user put there: numbers of numpy are numbers, what JSON cannot hold becomes text.
+
+    Half a surrogate pair, which no text can hold, is escaped: "\\ud800".
+    """
     try:
-        return json.dumps(value, indent=indent, separators=separators, default=_plain)
-    except (TypeError, ValueError):  # keys that are no text, a structure that contains itself
-        return json.dumps(_with_text_keys(value, 0), indent=indent, separators=separators, default=_plain)
+        text = json.dumps(value, indent=indent, separators=separators, default=_plain)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, a structure that contains itself
+        text = json.dumps(_with_text_keys(value, 0), indent=indent, separators=separators, default=_plain)
+    return _escaped(text)
+
+
+def to_utf8(text: str) -> bytes:
+    r"""As bytes; half a surrogate pair is escaped: "\\ud800"."""
+    return text.encode(errors="backslashreplace")
+
+
+def _escaped(text: str) -> str:
+    return _HALF_PAIR.sub(lambda found: found[1] or rf"\\{found[2]}", text) if r"\ud" in text.lower() else text
 
 
 _DEEPEST = 50

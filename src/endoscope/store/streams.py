@@ -1,27 +1,28 @@
 """Tables as Arrow IPC streams: a segment is a schema message and one record batch message per commit.
 
-The parts of a stream are made and read one by one, and not through pyarrow's stream classes, because a chunk of a
-segment must be readable without walking through everything before it, and because a commit that failed is cut off
-and written again.
+pyarrow makes and reads the messages. They are handled one by one, because a chunk of a segment must be readable without
+walking through everything before it, and because a commit that failed is cut off and written again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from endoscope.schema.recording import TABLES
-from endoscope.store import layout
+from endoscope.store.sealed import to_utf8
 
 _TYPES = {
     "int16": pa.int16(),
     "int32": pa.int32(),
     "int64": pa.int64(),
+    "uint32": pa.uint32(),
+    "float32": pa.float32(),
     "float64": pa.float64(),
     "string": pa.string(),
     "list<int32>": pa.list_(pa.int32()),
@@ -30,7 +31,25 @@ _TYPES = {
     "list<string>": pa.list_(pa.string()),
 }
 
-_NUMPY = {pa.from_numpy_dtype(name): np.dtype(name) for name in "int16 int32 uint32 int64 float32 float64".split()}
+#: By the type's number: asking for the hash of a type costs more than reading a column.
+_NUMPY = {_TYPES[name].id: np.dtype(name) for name in "int16 int32 uint32 int64 float32 float64".split()}
+#: What pyarrow raises when it is given bytes that are no message of the kind that is expected.
+_UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, OverflowError, MemoryError)
+
+
+class ListColumn(NamedTuple):
+    """A column of lists: all values, and where each list begins (and the last one ends)."""
+
+    values: Any
+    offsets: np.ndarray
+
+
+class Message(NamedTuple):
+    """One Arrow message, and where it lies."""
+
+    kind: str  # "schema", "record batch", …
+    start: int
+    end: int
 
 
 @cache
@@ -45,71 +64,92 @@ def schema_message(table: str) -> bytes:
     return bytes(schema_of(table).serialize())
 
 
-def example_message(table: str) -> bytes:
-    """A record batch of one row, made by pyarrow; no number in its metadata is zero, because zeros may be left out."""
-    schema = schema_of(table)
-    return bytes(pa.RecordBatch.from_arrays([_example(field.type) for field in schema], schema=schema).serialize())
+def batch_message(table: str, columns: Mapping[str, Any]) -> memoryview:
+    """One record batch, from arrays, lists and ListColumns. No column may be missing, no value is null."""
+    arrays = [to_arrow(columns[name], word) for name, word in TABLES[table]]
+    return memoryview(pa.RecordBatch.from_arrays(arrays, schema=schema_of(table)).serialize())
 
 
-def _example(kind: pa.DataType) -> pa.Array:
-    """One value. (pa.array() would import pandas if it can, which takes a second.)"""
-    offsets = pa.py_buffer(np.array([0, 1], np.int32))
-    if pa.types.is_list(kind):
-        return pa.Array.from_buffers(kind, 1, [None, offsets], children=[_example(kind.value_type)])
-    if pa.types.is_string(kind):
-        return pa.Array.from_buffers(kind, 1, [None, offsets, pa.py_buffer(b"x")])
-    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(8))])
+def to_arrow(values: Any, word: str) -> pa.Array:
+    """A column of the type that the word means. (pa.array() would import pandas if it can, which takes a second.)"""
+    kind = _TYPES[word]
+    if word.startswith("list<"):
+        column = values if isinstance(values, ListColumn) else list_column(values)
+        inner = to_arrow(column.values, word[5:-1])
+        return pa.Array.from_buffers(kind, len(column.offsets) - 1, [None, _buffer(column.offsets)], children=[inner])
+    if word == "string":
+        encoded = [to_utf8(value) for value in values]
+        buffers = [None, _buffer(_offsets(encoded)), pa.py_buffer(b"".join(encoded))]
+        return pa.Array.from_buffers(kind, len(encoded), buffers)
+    # Counts may arrive as floats and the other way round; a measurement must not fail on that.
+    numbers = np.ascontiguousarray(values, word)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
-def read_schema(segment: bytes | memoryview) -> pa.Schema | None:
+def list_column(values: Sequence[Sequence[Any]]) -> ListColumn:
+    return ListColumn([item for value in values for item in value], _offsets(values))
+
+
+def messages_in(data: memoryview, start: int = 0) -> Iterator[Message]:
+    """The messages that follow each other from `start` on, up to the first bytes that are none."""
+    source = pa.BufferReader(pa.py_buffer(data))
+    source.seek(start)
+    while start < len(data):
+        try:
+            kind = pa.ipc.read_message(source).type
+        except _UNREADABLE:
+            return
+        yield Message(kind, start, source.tell())
+        start = source.tell()
+
+
+def read_schema(segment: bytes | memoryview | pa.NativeFile) -> pa.Schema | None:
     """The schema that a segment begins with; None if it cannot be read."""
     try:
-        return pa.ipc.read_schema(pa.py_buffer(segment))
-    except (pa.ArrowException, OSError, EOFError, ValueError):
+        return pa.ipc.read_schema(segment if isinstance(segment, pa.NativeFile) else pa.py_buffer(segment))
+    except _UNREADABLE:
         return None
 
 
-def read_batch(chunk: memoryview, schema: pa.Schema) -> pa.RecordBatch:
+def read_batch(chunk: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:
     """The record batch of one chunk, without copying; raises ValueError if there is none."""
-    message = layout.batch_in(chunk)
+    source = pa.BufferReader(pa.py_buffer(chunk))
     try:
-        part = pa.py_buffer(chunk[message.start : message.end])
-        return pa.ipc.read_record_batch(pa.ipc.read_message(part), schema)
-    except (pa.ArrowException, OSError, EOFError) as error:
-        raise ValueError(str(error)) from error
+        message = pa.ipc.read_message(source)
+        if message.type == "schema":  # a segment's first chunk begins with it
+            message = pa.ipc.read_message(source)
+        batch = pa.ipc.read_record_batch(message, schema)
+        batch.validate(full=True)
+    except _UNREADABLE as error:
+        raise ValueError(f"no record batch: {error}") from error
+    return batch
 
 
-def read_batches(segment: memoryview) -> list[pa.RecordBatch]:
-    """All record batches of a segment from its beginning, without copying; none if it cannot be read like that."""
-    try:
-        return list(pa.ipc.open_stream(pa.py_buffer(segment)))
-    except (pa.ArrowException, OSError, EOFError, ValueError):
-        return []
+def batch_part(chunk: memoryview) -> memoryview:
+    """The bytes of a chunk without the schema that the first chunk of a segment begins with."""
+    first = next(messages_in(chunk), None)
+    return chunk[first.end :] if first is not None and first.kind == "schema" else chunk
 
 
-def merge_batches(messages: Sequence[memoryview], schema: pa.Schema) -> bytes:
-    """Several record batch messages as one."""
-    table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()
-    return bytes(table.to_batches()[0].serialize())
-
-
-def steps_in(message: memoryview, schema: pa.Schema) -> list[int]:
-    """The numbers of steps in a record batch."""
-    return list(to_numpy(read_batch(message, schema).column(schema.names.index("step"))).tolist())
+def merge_batches(chunks: Sequence[memoryview], schema: pa.Schema) -> memoryview:
+    """Several chunks as one record batch message."""
+    return _as_message(pa.Table.from_batches([read_batch(chunk, schema) for chunk in chunks]))
 
 
 def rows_of_steps(
-    messages: Sequence[memoryview], schema: pa.Schema, stays: Callable[[np.ndarray], np.ndarray]
-) -> bytes | None:
+    chunks: Sequence[memoryview], schema: pa.Schema, stays: Callable[[np.ndarray], np.ndarray]
+) -> memoryview | None:
     """The rows of some steps as one message; None if all rows stay, nothing if none does."""
-    if not messages:
-        return None
-    table = pa.Table.from_batches([read_batch(message, schema) for message in messages]).combine_chunks()
+    table = pa.Table.from_batches([read_batch(chunk, schema) for chunk in chunks], schema=schema)
     rows = stays(to_numpy(table["step"]))
     if rows.all():
         return None
-    left = table.filter(pa.array(rows)).combine_chunks()
-    return bytes(left.to_batches()[0].serialize()) if left.num_rows else b""
+    left = table.filter(pa.array(rows))
+    return _as_message(left) if left.num_rows else memoryview(b"")
+
+
+def _as_message(table: pa.Table) -> memoryview:
+    return memoryview(table.combine_chunks().to_batches()[0].serialize())
 
 
 def to_list(column: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -118,7 +158,7 @@ def to_list(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray) or column.null_count or not len(column):
         return list(column.to_pylist())
-    if column.type in _NUMPY:
+    if column.type.id in _NUMPY:
         return list(to_numpy(column).tolist())
     if pa.types.is_list(column.type):
         inner, ends = to_list(column.values), to_numpy(column.offsets).tolist()
@@ -135,10 +175,18 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """A column of numbers without nulls. (Its own to_numpy() imports pandas if it can, which takes a second.)"""
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks != 1:
-            return np.concatenate([np.empty(0, _NUMPY[column.type]), *map(to_numpy, column.chunks)])
+            return np.concatenate([np.empty(0, _NUMPY[column.type.id]), *map(to_numpy, column.chunks)])
         column = column.chunk(0)
-    kind = _NUMPY[column.type]
+    kind = _NUMPY[column.type.id]
     data = column.buffers()[1]
     if data is None or not len(column):
         return np.empty(0, kind)
     return np.frombuffer(data, kind, len(column), column.offset * kind.itemsize)
+
+
+def _offsets(parts: Sequence[Any]) -> np.ndarray:
+    return np.array([0, *accumulate(map(len, parts))], np.int32)
+
+
+def _buffer(offsets: Any) -> pa.Buffer:
+    return pa.py_buffer(np.ascontiguousarray(offsets, np.int32))

@@ -20,6 +20,11 @@ class Superseding:
     def __bool__(self) -> bool:
         return bool(self._first)
 
+    @property
+    def sessions(self) -> list[int]:
+        """Those that went back to an earlier step."""
+        return list(self._first)
+
     def add(self, session: int, step: int) -> bool:
         """A session goes on from this step; returns whether that is earlier than what was known of it."""
         if step >= self._first.get(session, step + 1):

@@ -6,33 +6,11 @@ loses what it has not written, never what it has not synced.
 
 from __future__ import annotations
 
-import os
 import threading
+from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
 
-from endoscope.store.files import AppendFile, sync_folder
-
-
-class Unsynced(NamedTuple):
-    """A file by a descriptor of our own, so that it may be closed meanwhile."""
-
-    name: str
-    descriptor: int
-
-
-def handed_over(file: AppendFile, failures: list[str]) -> list[Unsynced]:
-    """What there is to sync of a file. A failure must not look like one of the commit, which is done already."""
-    try:
-        descriptor = file.hand_over()
-    except OSError as error:
-        failures.append(_lost(file.name, error))
-        return []
-    return [] if descriptor is None else [Unsynced(file.name, descriptor)]
-
-
-def _lost(name: str, error: OSError) -> str:
-    return f"{name} may be incomplete after a power failure: {error}"
+from endoscope.store.files import sync, sync_folder
 
 
 class Syncing:
@@ -46,29 +24,27 @@ class Syncing:
     def is_busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, data: list[Unsynced], folder: Path, journal: list[Unsynced]) -> None:
+    def start(self, data: Collection[Path], journal: Path) -> None:
         """Data before the journal, so that after a power failure hardly a line names data that is not there."""
-        thread = threading.Thread(target=self._sync, args=(data, folder, journal), daemon=True)
+        thread = threading.Thread(target=self._sync, args=(list(data), journal), daemon=True)
         try:
             thread.start()
             self._thread = thread
         except RuntimeError:  # the interpreter is about to end
-            self._sync(data, folder, journal)
+            self._sync(data, journal)
 
     def wait(self) -> None:
         if self._thread is not None:
             self._thread.join()
 
-    def _sync(self, data: list[Unsynced], folder: Path, journal: list[Unsynced]) -> None:
-        self._sync_files(data)
-        sync_folder(folder)
-        self._sync_files(journal)
+    def _sync(self, data: Collection[Path], journal: Path) -> None:
+        for path in data:
+            self._sync_file(path)
+        sync_folder(journal.parent)
+        self._sync_file(journal)
 
-    def _sync_files(self, files: list[Unsynced]) -> None:
-        for name, descriptor in files:
-            try:
-                os.fsync(descriptor)
-            except OSError as error:
-                self.failures.append(_lost(name, error))
-            finally:
-                os.close(descriptor)
+    def _sync_file(self, path: Path) -> None:
+        try:
+            sync(path)
+        except OSError as error:
+            self.failures.append(f"{path.name} may be incomplete after a power failure: {error}")

@@ -1,29 +1,25 @@
-"""Raw values as safetensors files: a size, a JSON header, and the bytes of all tensors one behind the other.
+"""Raw values as safetensors files, by the package of that name.
 
 A tensor is named by the number of its key. Which samples it holds is in the file's metadata, as JSON:
 `samples` = {"12": [0, 3, 5]}; a tensor that is not listed there is whole. `pairs` = [7] lists complex numbers of
-double precision, for which the format has no name: real and imaginary part, side by side. Written and read here,
-without the safetensors package, so that bfloat16 and the 8-bit floats, which numpy lacks, survive.
+double precision, for which the format has no name: real and imaginary part, side by side. The package knows bfloat16
+and 8-bit floats, numpy does not: their bits are written and read as integers, and decoded here.
 """
 
 from __future__ import annotations
 
-import json.encoder
+import json
 import math
-import struct
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors import SafetensorError, TensorSpec, safe_open, serialize
 
 from endoscope.schema.recording import RAW_DTYPES, RawValues
-
-_SIZE = struct.Struct("<Q")
-_ALIGNMENT = 8
-_FLOAT32 = np.dtype("<f4")
-_text = json.encoder.encode_basestring_ascii  # as a JSON text
+from endoscope.store.sealed import load
 
 
 class _Float(NamedTuple):
@@ -62,64 +58,46 @@ class Entry(NamedTuple):
     end: int
 
 
-def encode(values: Sequence[tuple[RawValues, str]]) -> list[bytes | memoryview]:
-    """A whole file, as the pieces to write; each tensor comes with the name of its dtype."""
-    bits = [_bits(raw.array, dtype) for raw, dtype in values]
-    described = [(raw.key, name, array.shape) for (raw, _), (name, array) in zip(values, bits, strict=True)]
-    header = _header(tuple(described))
-    pairs = [raw.key for (raw, _), (name, _) in zip(values, bits, strict=True) if name == "F64" and _is_pair(raw.array)]
-    metadata = f'{{"samples":{_text(_samples(values))},"pairs":{_text(_json(pairs))}}}'
-    text = f'{{"__metadata__":{metadata}{header.entries}}}'.encode()
-    text += b" " * (-len(text) % _ALIGNMENT)
-    return [_SIZE.pack(len(text)) + text, *[_bytes_of(bits[place][1]) for place in header.order]]
-
-
-class _Header(NamedTuple):
-    """What a file says about its tensors, without which samples they are of."""
-
-    entries: str  # JSON, a comma before each
-    order: list[int]  # in which the tensors follow; those without bytes are left out
-
-
-@lru_cache(16)  # most steps have the same tensors
-def _header(tensors: tuple[tuple[int, str, tuple[int, ...]], ...]) -> _Header:
-    """Of key, name of the dtype and shape of each."""
-    widths = [np.dtype(_NUMPY[name]).itemsize for _, name, _ in tensors]
-    order = sorted(range(len(tensors)), key=lambda place: -widths[place])  # wide ones first, so that all are aligned
-    entries, with_bytes, offset = "", [], 0
-    for place in order:
-        key, name, shape = tensors[place]
-        end = offset + widths[place] * math.prod(shape)
-        entry = {"dtype": name, "shape": list(shape), "data_offsets": [offset, end]}
-        entries += f',"{key}":{_json(entry)}'
-        with_bytes += [place] if end > offset else []
-        offset = end
-    return _Header(entries, with_bytes)
-
-
-def _bytes_of(bits: np.ndarray) -> memoryview:
-    return bits.data.cast("B") if bits.dtype.char in "fd" else bits.reshape(-1).view(np.uint8).data
+def encode(values: Sequence[tuple[RawValues, str]]) -> bytes:
+    """A whole file; each tensor comes with the name of its dtype."""
+    arrays = {raw.key: _stored(np.asarray(raw.array)) for raw, _ in values}  # they must live until the end
+    specs = {
+        str(raw.key): TensorSpec(
+            dtype=_name_of(np.asarray(raw.array).dtype, dtype),
+            shape=arrays[raw.key].shape,
+            data_ptr=arrays[raw.key].ctypes.data,
+            data_len=arrays[raw.key].nbytes,
+        )
+        for raw, dtype in values
+    }
+    samples = {str(raw.key): [int(sample) for sample in raw.samples] for raw, _ in values if raw.samples is not None}
+    pairs = [raw.key for raw, _ in values if np.asarray(raw.array).dtype.char == "D"]
+    metadata = {
+        name: json.dumps(found, separators=(",", ":")) for name, found in (("samples", samples), ("pairs", pairs))
+    }
+    return bytes(serialize(specs, metadata))
 
 
 def check(array: Any, dtype: str) -> None:
     """Raise CannotStore unless `encode` can write this array."""
-    _name_in_file(np.asarray(array).dtype, dtype)
+    _name_of(np.asarray(array).dtype, dtype)
 
 
 class TensorFile:
-    """A safetensors file in memory, usually mapped; tensors are decoded when asked for."""
+    """A safetensors file whose bytes are in memory, usually mapped; tensors are decoded when asked for."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, path: Path, data: memoryview) -> None:
+        """ValueError if the file is none of ours."""
         try:
-            size = _SIZE.unpack_from(data)[0]
-            header = json.loads(bytes(data[_SIZE.size : _SIZE.size + size]))
-            metadata = header.pop("__metadata__", {})
-            samples = json.loads(metadata.get("samples", "{}"))
-            self.samples: dict[int, list[int]] = {int(key): indices for key, indices in samples.items()}
+            with safe_open(path, framework="np") as file:
+                metadata = file.metadata() or {}
+                described = [(name, file.get_slice(name)) for name in file.offset_keys()]
+                shapes = {int(name): (one.get_dtype(), tuple(one.get_shape())) for name, one in described}
+            self.samples = _samples_in(metadata.get("samples", "{}"))
             self._pairs = frozenset(json.loads(metadata.get("pairs", "[]")))
-            base = _SIZE.size + size
-            self.entries = {int(key): _entry(entry, base, len(data)) for key, entry in header.items()}
-        except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+            self.entries = _places(shapes, len(data))
+            self._check()
+        except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a file of raw values: {error}") from error
         self._data = data
 
@@ -130,14 +108,39 @@ class TensorFile:
         values = decode(stored if position is None else stored[position], entry.dtype)
         return values.view(np.complex128)[..., 0] if key in self._pairs else values
 
+    def _check(self) -> None:
+        for key, samples in self.samples.items():
+            if self.entries[key].shape[:1] != (len(samples),):
+                raise ValueError(f"tensor {key} has not one row for each of its samples")
+        for key in self._pairs:
+            if self.entries[key].dtype != "F64" or self.entries[key].shape[-1:] != (2,):
+                raise ValueError(f"tensor {key} does not hold pairs")
+
 
 def keys_in(path: Path) -> list[int]:
     """Which tensors a file holds, read from its head alone; raises ValueError if that is damaged."""
-    with path.open("rb") as file:
-        size = _SIZE.unpack(file.read(_SIZE.size).ljust(_SIZE.size, b"\0"))[0]
-        if size > path.stat().st_size:
-            raise ValueError("the head of the file is damaged")
-        return [int(key) for key in json.loads(file.read(size)) if key != "__metadata__"]
+    try:
+        with safe_open(path, framework="np") as file:
+            return [int(name) for name in file.keys()]  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"the head of the file is damaged: {error}") from error
+
+
+def _places(shapes: dict[int, tuple[str, tuple[int, ...]]], size: int) -> dict[int, Entry]:
+    """Tensors lie one behind the other, without gaps, up to the end of the file."""
+    lengths = [math.prod(shape) * np.dtype(_NUMPY[dtype]).itemsize for dtype, shape in shapes.values()]
+    start, found = size - sum(lengths), {}
+    for (key, (dtype, shape)), length in zip(shapes.items(), lengths, strict=True):
+        found[key] = Entry(dtype, shape, start, start + length)
+        start += length
+    return found
+
+
+def _samples_in(text: str) -> dict[int, list[int]]:
+    found = load(text)
+    if found is None or not all(type(one) is list and all(type(n) is int for n in one) for one in found.values()):
+        raise ValueError("it does not say which samples it holds")
+    return {int(key): samples for key, samples in found.items()}
 
 
 def decode(stored: np.ndarray, dtype: str) -> np.ndarray:
@@ -174,64 +177,23 @@ def _value_of(bits: int, kind: _Float) -> float:
     return sign * (1 + mantissa / (1 << kind.mantissa_bits)) * 2.0 ** (exponent - kind.bias)
 
 
-def _samples(values: Sequence[tuple[RawValues, str]]) -> str:
-    """As JSON. Most tensors share the list of their samples."""
-    texts: dict[int, str] = {}  # by the identity of the list
-    found = []
-    for raw, _ in values:
-        if raw.samples is not None:
-            text = texts.get(id(raw.samples))
-            if text is None:
-                text = texts[id(raw.samples)] = _json([int(sample) for sample in raw.samples])
-            found.append(f'"{raw.key}":{text}')
-    return f"{{{','.join(found)}}}"
-
-
-def _is_pair(array: Any) -> bool:
-    return bool(np.asarray(array).dtype.char == "D")  # complex128
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
 @cache  # numpy takes long to say what a dtype is called
-def _name_in_file(array_dtype: np.dtype, dtype: str) -> str:
-    """What the file calls the numbers in an array that stands for a tensor of `dtype`."""
-    name = RAW_DTYPES.get(dtype, "")
-    if name in ("BF16", "F8_E8M0", *_FLOATS8):
-        if array_dtype.itemsize != np.dtype(_NUMPY[name]).itemsize or array_dtype.kind not in "iuV":
+def _name_of(array_dtype: np.dtype, dtype: str) -> str:
+    """What the package calls the numbers in an array that stands for a tensor of `dtype`."""
+    if dtype == "bfloat16" or dtype.startswith("float8"):
+        width = 2 if dtype == "bfloat16" else 1
+        if dtype not in RAW_DTYPES or array_dtype.itemsize != width or array_dtype.kind not in "iuV":
             raise CannotStore(f"the bits of {dtype} were expected, not an array of {array_dtype}")
-    elif array_dtype.char == "D":
-        name = "F64"
-    else:
-        name = RAW_DTYPES.get(array_dtype.name, "")
-    if not name:
+        return dtype
+    name = "float64" if array_dtype.char == "D" else array_dtype.name
+    if name not in RAW_DTYPES:
         raise CannotStore(f"raw values of dtype {dtype} ({array_dtype} in numpy) have no name in safetensors")
     return name
 
 
-@cache
-def _little(dtype: np.dtype) -> np.dtype:
-    return dtype.newbyteorder("<")
-
-
-def _bits(array: Any, dtype: str) -> tuple[str, np.ndarray]:
-    """(name of the dtype in the file, the bytes to write as an array of the shape to write)."""
-    array = np.asarray(array)
-    name = _name_in_file(array.dtype, dtype)
-    if array.dtype is _FLOAT32 and array.flags.c_contiguous:  # nearly always
-        return name, array
-    if _is_pair(array):
+def _stored(array: np.ndarray) -> np.ndarray:
+    """The bytes to write, as a little-endian array of the shape to write."""
+    if array.dtype.char == "D":
         array = np.ascontiguousarray(array).view(np.float64).reshape(*array.shape, 2)
-    little = array.astype(_little(array.dtype), copy=False)
-    return name, np.ascontiguousarray(little).reshape(array.shape)  # ascontiguousarray makes 0-d arrays 1-d
-
-
-def _entry(entry: dict[str, Any], base: int, size: int) -> Entry:
-    start, end = (base + offset for offset in entry["data_offsets"])
-    shape = tuple(entry["shape"])
-    expected = int(np.prod(shape, dtype=np.int64)) * np.dtype(_NUMPY[entry["dtype"]]).itemsize
-    if not base <= start <= end <= size or end - start != expected:
-        raise ValueError("a tensor lies outside of the file")
-    return Entry(entry["dtype"], shape, start, end)
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return np.ascontiguousarray(little).reshape(array.shape)  # ascontiguousarray makes 0-d arrays 1-d

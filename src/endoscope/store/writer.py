@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -27,17 +28,17 @@ from typing import Any
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.store import description, paths, resuming, rows, tensors
-from endoscope.store.checksums import Bytes
-from endoscope.store.files import Span, remove, write_whole
+from endoscope.store.contents import Contents
+from endoscope.store.files import Bytes, Span, remove, write_whole
 from endoscope.store.journal import JournalWriter, most_bytes_of_line
 from endoscope.store.ledger import Ledger
 from endoscope.store.locking import FolderLock
-from endoscope.store.messages import batch_message
-from endoscope.store.repeating import StepMessages
 from endoscope.store.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
-from endoscope.store.syncing import Syncing, handed_over
+from endoscope.store.streams import batch_message
+from endoscope.store.syncing import Syncing
+from endoscope.store.upkeep import Upkeep
 
 SYNC_EVERY_SECS = 1.0
 MOST_COLLECTED = 200_000  # rows of a table that wait for the disk
@@ -64,9 +65,11 @@ class TrialWriter:
         if max_bytes is not None:
             segment_bytes = max(_SMALLEST_SEGMENT, min(SEGMENT_BYTES, max_bytes // _SEGMENTS_PER_BUDGET))
         self._journal = JournalWriter(self._folder)
-        self._segments = Segments(self._folder, segment_bytes)
-        ledger = Ledger() if former is None else former.ledger
-        self._room = Room(self._folder, self._journal, self._segments, ledger, max_bytes)
+        self._contents = Contents(self._folder) if former is None else former.contents
+        self._ledger = Ledger(self._contents) if former is None else former.ledger
+        self._segments = Segments(self._folder, segment_bytes, self._contents)
+        self._upkeep = Upkeep(self._folder, self._journal, self._segments, self._contents, self._ledger)
+        self._room = Room(self._journal, self._segments, self._contents, self._ledger, self._upkeep, max_bytes)
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
@@ -74,14 +77,13 @@ class TrialWriter:
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
-        self._messages = StepMessages()
         self._said: set[str] = set()
         self._is_closed = False
         self.next_step = 0 if former is None else former.next_step  # behind the last one that was recorded or reported
         self._superseded_from = self.next_step
         self._goes_back_to: int | None = None  # an earlier step; the journal does not say so yet
         if former is None:
-            self._journal.append("open", time.time(), format=FORMAT_VERSION)
+            self._contents.add(self._journal.append("open", time.time(), format=FORMAT_VERSION))
         else:
             self._go_on(former)
         self._count_what_is_there(rank)
@@ -104,7 +106,8 @@ class TrialWriter:
         """
         about = description.describe(trial, config)
         _check_size(max_bytes, len(description.text_of(about)))
-        folder = paths.claim(Path(root), trial, resume=resume) if rank == 0 else Path(root) / trial
+        root = Path(os.path.abspath(root))  # the process may change its folder
+        folder = paths.claim(root, trial, resume=resume) if rank == 0 else root / trial
         about["name"] = folder.name
         try:
             rank_folder = paths.rank_folder(folder, rank)
@@ -119,19 +122,14 @@ class TrialWriter:
             raise StoreError(f"Rank {rank} cannot be recorded in {folder}: {error}.") from error
 
     def _go_on(self, former: resuming.Former) -> None:
-        self._journal.session = self._segments.session = former.session
-        self._segments.take_over(former.chunks)
+        self._journal.session = former.session
         self._named = former.named
         self._keys = {key: number for number, key in enumerate(former.named)}
         self._keys_written = len(former.named)
         self._ordinal = former.ordinal
-        self._journal.append("resume", time.time())
-        self._room.finish(former.half_thinned)
-
-    @property
-    def size_bytes(self) -> int:
-        """What this rank has on disk."""
-        return self._room.bytes
+        self._contents.add(self._journal.append("resume", time.time()))
+        for table in THINNED if former.half_thinned else ():
+            self._upkeep.drop_steps(table, former.half_thinned, {})
 
     def key_id(self, key: Key) -> int:
         """The number of a key; a new one is written with the next commit."""
@@ -174,15 +172,13 @@ class TrialWriter:
     ) -> bool:
         ordinal = self._ordinal
         raw_file = paths.raw_name(record.number, ordinal) if values else ""
-        messages = self._messages.of(record, ordinal, raw_file)
+        messages = rows.messages(record, ordinal, raw_file)
         if not with_details:
             messages = {table: message for table, message in messages.items() if table not in _DETAILS}
-        files: dict[str, Sequence[Bytes]] = {}
-        if raw_file:
-            files[raw_file] = tensors.encode(values)
+        files: dict[str, Bytes] = {raw_file: tensors.encode(values)} if raw_file else {}
         graph_file = paths.graph_name(record.graph_hash)
-        if record.graph is not None and graph_file not in self._room.ledger.graphs:
-            files[graph_file] = [dump(record.graph).encode()]
+        if record.graph is not None and graph_file not in self._contents.files:
+            files[graph_file] = dump(record.graph).encode()
         if not self._commit(messages, files, about, record):
             return False
         self._ordinal += 1
@@ -252,8 +248,8 @@ class TrialWriter:
 
     def _commit(
         self,
-        messages: dict[str, bytes],
-        files: Mapping[str, Sequence[Bytes]],
+        messages: dict[str, memoryview],
+        files: Mapping[str, Bytes],
         about: Rows,
         record: StepRecord | None = None,
         *,
@@ -267,7 +263,7 @@ class TrialWriter:
         collected = {table: len(found) for table, found in self._collected.items()}  # more may come meanwhile
         for table, found in self._collected.items():
             if found or about.get(table):
-                messages[table] = self._messages.of_rows(table, [*found, *about.get(table, ())])
+                messages[table] = batch_message(table, rows.of_tuples(table, [*found, *about.get(table, ())]))
         named = len(self._named) if with_keys else self._keys_written
         if named > self._keys_written:
             messages["keys"] = self._key_message()
@@ -286,13 +282,13 @@ class TrialWriter:
         self._after_commit()
         return True
 
-    def _key_message(self) -> bytes:
+    def _key_message(self) -> memoryview:
         return batch_message("keys", rows.of_keys(self._keys_written, self._named[self._keys_written :]))
 
-    def _cost(self, messages: Mapping[str, bytes], files: Mapping[str, Sequence[Bytes]]) -> int:
+    def _cost(self, messages: Mapping[str, Bytes], files: Mapping[str, Bytes]) -> int:
         """So many bytes more there are after a commit, at most."""
         names = [*files, *(paths.segment_name(table, 1) for table in messages)]
-        return self._segments.cost(messages) + sum(map(_size, files.values())) + most_bytes_of_line(names)
+        return self._segments.cost(messages) + sum(map(len, files.values())) + most_bytes_of_line(names)
 
     def _leave_out_rows(self) -> None:
         """Not even metrics have room any more. To say so, some was kept back."""
@@ -302,40 +298,30 @@ class TrialWriter:
         if self._collected["gaps"] and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
             self._collected["gaps"].clear()
 
-    def _write(
-        self, messages: Mapping[str, bytes], files: Mapping[str, Sequence[Bytes]], record: StepRecord | None
-    ) -> None:
+    def _write(self, messages: Mapping[str, Bytes], files: Mapping[str, Bytes], record: StepRecord | None) -> None:
         """The data, then the journal's line; after an error neither."""
-        now, back_to = time.time(), self._goes_back_to
+        written: dict[str, Span] = {}
+        about: dict[str, Any] = {"supersedes": self._goes_back_to}
+        if record is not None:
+            about |= {"ordinal": self._ordinal, "step": int(record.number)}
         try:
-            whole = {name: self._write_file(name, buffers) for name, buffers in files.items()}
-            written = whole.copy()
+            for name, data in files.items():
+                written[name] = self._write_file(name, data)
             for table, message in messages.items():
-                name, span = self._segments.append(table, message, self._ordinal if table in THINNED else NO_STEP)
+                name, span = self._segments.append(table, message)
                 written[name] = span
-            if record is None:
-                self._journal.append("rows", now, files=written, supersedes=back_to)
-            else:
-                self._journal.append_step(now, self._ordinal, int(record.number), written, back_to)
+            kind = "rows" if record is None else "step"
+            commit = self._journal.append(kind, time.time(), files=written, **about)
         except BaseException:
             self._segments.revert()
             for name in files:
                 remove(self._folder / name)
             raise
         self._segments.settle()
-        self._enter(record, now, whole)
-
-    def _enter(self, record: StepRecord | None, now: float, files: Mapping[str, Span]) -> None:
-        """What was committed, into the books."""
-        ledger = self._room.ledger
-        if self._goes_back_to is not None:
-            ledger.superseding.add(self._journal.session, self._goes_back_to)
-            self._goes_back_to = None
+        self._contents.add(commit)
+        self._goes_back_to = None
         if record is not None:
-            about = (int(record.number), record.type, now, self._journal.session, record.graph_hash)
-            ledger.add_step(self._ordinal, *about)
-            for file, span in files.items():
-                ledger.add_file(self._ordinal, file, span)
+            self._ledger.add(self._ordinal, record.type, record.graph_hash)
 
     def _write_description(self, about: dict[str, Any]) -> None:
         if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
@@ -362,18 +348,18 @@ class TrialWriter:
         there = resuming.bytes_in(self._folder) + beside.get(paths.TRIAL, 0)
         beside["others"] = max(0, there - self._room.bytes)
 
-    def _write_file(self, name: str, buffers: Sequence[Bytes]) -> Span:
+    def _write_file(self, name: str, data: Bytes) -> Span:
         path = self._folder / name
         try:
-            return write_whole(path, buffers)
+            return write_whole(path, [data])
         except FileNotFoundError:  # the first one in its folder
             path.parent.mkdir(exist_ok=True)
-            return write_whole(path, buffers)
+            return write_whole(path, [data])
 
     def _after_commit(self) -> None:
         """What must not look like a failed commit when it fails."""
         with contextlib.suppress(OSError):  # tidying up can wait
-            self._room.tidy()
+            self._upkeep.tidy()
         self._commit_at = time.monotonic()
         if self._commit_at - self._sync_at >= SYNC_EVERY_SECS:
             self._sync()
@@ -441,10 +427,9 @@ class TrialWriter:
         if self._syncing.is_busy:
             return
         self._sync_at = time.monotonic()
-        journal = handed_over(self._journal.file, self._segments.failures)
-        data = self._segments.take_unsynced()
         self._tell_failures()
-        self._syncing.start(data, self._folder, journal)
+        self._syncing.start(self._segments.unsynced, self._journal.file.path)
+        self._segments.unsynced = set()
 
     def _tell_failures(self) -> None:
         for failures in (self._segments.failures, self._syncing.failures):
@@ -467,7 +452,3 @@ def _check_size(max_bytes: int | None, of_description: int) -> None:
             f"max_bytes is {max_bytes}, which leaves room for nothing: what every trial has takes {least} bytes, and a "
             "recorded step several times as much. Try max_bytes=2_000_000_000."
         )
-
-
-def _size(buffers: Sequence[Bytes]) -> int:
-    return sum(map(len, buffers))

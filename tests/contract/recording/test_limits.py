@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import shutil
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -35,11 +37,14 @@ class Disk:
     def __init__(self, monkeypatch: Any) -> None:
         self.is_full = False
         self.secs_per_write = 0.0
+        self.stall: threading.Event | None = None  # until it is set
         self._write = files._write_some
         monkeypatch.setattr(files, "_write_some", self.write)
 
     def write(self, descriptor: int, buffers: Any) -> int:
         time.sleep(self.secs_per_write)
+        if self.stall is not None:
+            assert self.stall.wait(60)
         if self.is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return self._write(descriptor, buffers)
@@ -174,3 +179,46 @@ def test_what_recording_cost_is_written(tmp_path: Any) -> None:
     report = recorded(run).config["endoscope"]
     assert report["steps"] == {"": {"seen": 4, "recorded": 2}}
     assert report["recording_seconds"] > 0
+
+
+def test_a_stalled_disk_bounds_what_a_kill_can_lose(tmp_path: Any, disk: Disk, monkeypatch: Any) -> None:
+    """The disk takes nothing for a while. What waits for it is little, and every other step is said to be left out."""
+    from endoscope.recording import worker
+
+    monkeypatch.setattr(worker, "MOST_BYTES", 1)  # nothing is added while something waits
+    goes_on = threading.Event()
+    model = mlp()
+    optimizer = sgd(model)
+    with complaints(), endoscope.Run(tmp_path, trial="trial", when=1) as run:
+        run.watch(model, optimizer)
+        for _ in range(3):
+            simple_loop(model, optimizer, 1)
+            run.flush()
+        disk.stall = goes_on
+        simple_loop(model, optimizer, 30)
+        shutil.copytree(run.path, tmp_path / "killed")  # what would be left if the process were killed now
+        goes_on.set()
+    assert numbers(endoscope.open(tmp_path / "killed")) == [0, 1, 2]
+    recording = recorded(run)
+    there = numbers(recording)
+    assert there[:3] == [0, 1, 2] and len(there) <= 5
+    assert set(range(33)) - set(there) == {gap.step for gap in recording.gaps if "queue" in gap.reason}
+
+
+def test_many_metrics_of_a_step_are_no_jobs_of_their_own(tmp_path: Any, monkeypatch: Any) -> None:
+    from endoscope.recording import worker
+
+    jobs: list[int] = []
+    put = worker.Worker.put
+    monkeypatch.setattr(worker.Worker, "put", lambda self, job, size=0: (jobs.append(size), put(self, job, size))[1])
+    model = mlp()
+    optimizer = sgd(model)
+    with strict_run(tmp_path, when=4) as run:
+        run.watch(model, optimizer)
+        jobs.clear()
+        for x, y in batches(8):
+            loss = plain_step(model, optimizer, x, y)
+            for number in range(100):
+                run.metric(f"metric {number}", loss)
+        assert len(jobs) <= 8
+    assert len(recorded(run).metrics["metric 0"]) == len(recorded(run).metrics["metric 99"]) == 8

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from endoscope.cli import deletion
 from endoscope.errors import NotARecording
-from endoscope.store import deletion
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import step_record, write_trial
 

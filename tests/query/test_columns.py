@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from endoscope.query.columns import Columns
 from endoscope.schema.recording import Key
 from endoscope.store.reader import RankReader
 from endoscope.store.writer import TrialWriter
@@ -28,6 +29,10 @@ def reader_of(folder: Path, layouts: list[list[int]], segment_bytes: int) -> Ran
     reader = RankReader(writer.path)
     reader.refresh()
     return reader
+
+
+def columns_of(reader: RankReader, table: str) -> Columns:
+    return Columns(reader, table).update()
 
 
 def slow_numbers(reader: RankReader, column: str, keys: set[int]) -> list[tuple[int, float]]:
@@ -54,42 +59,27 @@ def test_columns_equal_their_slow_twin(
 ) -> None:
     reader = reader_of(tmp_path_factory.mktemp("columns"), layouts, full)
     for column in ("mean", "zeros", "hist_first"):
-        found = reader.columns("stats").numbers(column, keys)
+        found = columns_of(reader, "stats").numbers(column, keys)
         assert list(zip(found.ordinals.tolist(), found.values.tolist(), strict=True)) == slow_numbers(
             reader, column, keys
         )
     for table, column in (("samples", "std"), ("units", "abs_max"), ("units", "unit_shape")):
-        lists, columns = reader.columns(table).lists(column, keys), reader.columns(table)
+        lists = columns_of(reader, table).lists(column, keys)
         expected = slow_lists(reader, table, column, keys)
         assert lists.ordinals.tolist() == [ordinal for ordinal, _ in expected]
         assert lists.lengths.tolist() == [len(values) for _, values in expected]
         for position in range(4):
-            found_values = columns.elements(column, lists, np.full(len(expected), position))
+            found_values = lists.elements(np.full(len(expected), position))
             for value, (_, values) in zip(found_values, expected, strict=True):
                 assert np.isnan(value) if position >= len(values) else value == values[position]
 
 
-def test_a_column_that_is_not_there(tmp_path: Path) -> None:
-    reader = reader_of(tmp_path, [[0, 1]], 10**6)
-    assert len(reader.columns("stats").numbers("median of medians", [0]).values) == 0
-
-
-def test_what_is_asked_for_again_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = reader_of(tmp_path, [[0, 1, 2], [2, 1, 0], [0, 1, 2], [0, 1, 2]], 10**6)
-    columns = reader.columns("stats")
-    first = [columns.numbers("mean", [key]) for key in range(3)]
-    monkeypatch.setattr("endoscope.store.column_reads.Segment.read", lambda *_: pytest.fail("read again"))
-    for key, before in enumerate(first):
-        again = columns.numbers("mean", [key])
-        assert again.values.tolist() == before.values.tolist()
-        assert again.ordinals.tolist() == before.ordinals.tolist() == [0, 1, 2, 3]
-
-
-def test_what_is_kept_grows_with_the_recording(tmp_path: Path) -> None:
+def test_columns_grow_with_the_recording(tmp_path: Path) -> None:
     writer = TrialWriter.create(tmp_path, "trial")
     for n in range(3):
         writer.key_id(Key(f"node {n}"))
     reader = RankReader(writer.path)
+    columns = Columns(reader, "stats")
     for number in range(6):
         record = step_record(
             writer, number, keys=np.arange(3, dtype=np.int32), measured=measured(3, seed=number), raw=[]
@@ -97,44 +87,17 @@ def test_what_is_kept_grows_with_the_recording(tmp_path: Path) -> None:
         writer.write_step(record)
         reader.refresh()
         for column in ("std", "hist_first"):
-            found = reader.columns("stats").numbers(column, {1})
+            found = columns.update().numbers(column, {1})
             assert list(zip(found.ordinals.tolist(), found.values.tolist(), strict=True)) == (
                 slow_numbers(reader, column, {1})
             )
     writer.close()
 
 
-def test_columns_are_kept_before_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = reader_of(tmp_path, [[0, 1, 2], [0, 1]], 10**6)
-    columns = reader.columns("stats")
-    for column in ("hist", "std"):
-        while columns.keep(column):
-            pass
-    expected = slow_numbers(reader, "std", {1})
-    monkeypatch.setattr("endoscope.store.column_reads.Segment.read", lambda *_: pytest.fail("read again"))
-    assert columns.numbers("std", {1}).values.tolist() == [value for _, value in expected]
-    assert columns.lists("hist", {1}).lengths.tolist() == (
-        [len(values) for _, values in slow_lists(reader, "stats", "hist", {1})]
-    )
-
-
-def test_no_more_is_kept_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("endoscope.store.column_reads.MOST_KEPT_BYTES", 100)
-    reader = reader_of(tmp_path, [[0, 1, 2]] * 4, 10**6)
-    columns = reader.columns("stats")
-    for _ in range(4):
-        for column in ("mean", "std", "zeros"):
-            found = columns.numbers(column, {2})
-            assert list(zip(found.ordinals.tolist(), found.values.tolist(), strict=True)) == (
-                slow_numbers(reader, column, {2})
-            )
-    assert columns._kept.bytes <= 100
-
-
-def test_contents_of_lists_in_several_files(tmp_path: Path) -> None:
+def test_lists_in_several_files(tmp_path: Path) -> None:
     reader = reader_of(tmp_path, [[0, 1], [1, 0], [0], [1, 2, 0]], 1)
-    columns = reader.columns("stats")
+    columns = columns_of(reader, "stats")
     lists = columns.lists("hist", {0})
     expected = slow_lists(reader, "stats", "hist", {0})
-    assert columns.contents("hist", lists).tolist() == [value for _, values in expected for value in values]
-    assert len(columns.contents("hist", columns.lists("hist", {7}))) == 0
+    assert [values.tolist() for values in lists.values] == [values for _, values in expected]
+    assert columns.lists("hist", {7}).values == []
