@@ -18,15 +18,16 @@ MAY_IMPORT = {
     "errors": set(),
     "schema": set(),
     "analysis": {"schema"},
+    "layout": set(),
     "store": {"schema"},
-    "capture": {"schema", "analysis"},
+    "capture": {"schema", "analysis", "layout"},
     "replay": {"schema", "analysis", "capture"},
     "stats": {"schema"},
     "recording": {"schema", "analysis", "capture", "replay", "stats", "store"},
     "query": {"schema", "analysis", "store"},
     "findings": {"schema", "analysis", "store", "query", "replay"},
-    "report": {"schema", "analysis", "store", "query", "findings"},
-    "server": {"schema", "query", "findings"},
+    "report": {"schema", "analysis", "layout", "store", "query", "findings"},
+    "server": {"schema", "layout", "query", "findings"},
 }
 
 # These use Endoscope as a user does, through its public names. `cli` may reach anything, inside a command.
