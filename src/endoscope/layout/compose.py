@@ -158,8 +158,9 @@ class _Composition:
         upper, lower = self.place[way.upper], self.place[way.lower]
         exit_ = way.exits[-1] if way.exits else 0
         entry = self.inside[way.lower].entry_of[way.source] if way.descend else 0
-        known = inside.loops if upper > lower else inside.edges
-        return known.setdefault(Edge(upper, lower, exit_, entry), len(known)), upper > lower
+        leads_back = upper > lower and way.source not in self.reader
+        known = inside.loops if leads_back else inside.edges
+        return known.setdefault(Edge(upper, lower, exit_, entry), len(known)), leads_back
 
     # ---- levels ----------------------------------------------------------------------------------------------------
 
@@ -239,6 +240,8 @@ class _Composition:
             top = y[level] + frame.before if level >= 0 else 0.0
             for k in range(2 if path else 0, len(piece), 2):
                 px, py = piece[k] + left, piece[k + 1] + top
+                if path and abs(path[-2] - px) < _SAME and abs(path[-1] - py) < _SAME:
+                    continue
                 if len(path) >= 4 and abs(path[-2] - px) < _SAME and abs(path[-4] - px) < _SAME:
                     path[-1] = py  # straight on
                 else:
