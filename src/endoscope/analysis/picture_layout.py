@@ -47,6 +47,7 @@ class Route:
     edge: Edge
     points: list[Point]
     label: Item | None = None
+    is_chip: bool = False  # drawn as a straight line
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class _Arrangement:
         self.item_of: dict[int, int] = {}  # node -> its item
         self.texts = {number: lines for number, edge in enumerate(picture.edges) if (lines := edge_lines(edge))}
         self.labels: dict[int, int] = {}  # edge -> the item of its text
+        self.chips: frozenset[int] = frozenset()
         self._collect()
 
     # ---- boxes -----------------------------------------------------------------------------------------------------
@@ -152,14 +154,14 @@ class _Arrangement:
     def places(self) -> Places:
         edges, pieces = self._edges()
         self._leave_room_for_loops()
-        chips = self._chips()
+        self.chips = frozenset(self._chips())
         scene = Scene(
             parent=self.parent,
             open=[item.box != NOWHERE for item in self.items],
             width=[item.height if self.sideways else item.width for item in self.items],
             height=[item.width if self.sideways else item.height for item in self.items],
             edges=edges,
-            chips=frozenset(chips),
+            chips=self.chips,
             low=frozenset(self.labels.values()),
         )
         layout = arrange(scene, frame=self._room())
@@ -243,7 +245,7 @@ class _Arrangement:
             # In the middle of its lane, which is the longest piece.
             (x1, y1), (x2, y2) = max(pairwise(points), key=lambda pair: _distance(*pair))
             label.x, label.y = (x1 + x2 - label.width) / 2, (y1 + y2 - label.height) / 2
-        return Route(edge, points, label)
+        return Route(edge, points, label, self.item_of[edge.source] in self.chips)
 
     def _loop(self, number: int) -> Route:
         """From a node to itself, beside it."""

@@ -191,8 +191,8 @@ def _path(route: Route, turned: bool) -> str:
     start = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     if route.edge.source == route.edge.target:
         return start + _loop(points, turned)
-    if len(points) == 2:
-        return start + _to("L", points[1])
+    if route.is_chip:
+        return start + _to("L", points[-1])
     pieces = [start]
     for (x1, y1), (x2, y2) in pairwise(points):
         if abs(x1 - x2) < _SAME or abs(y1 - y2) < _SAME:

@@ -16,7 +16,7 @@ WIDTHS = (96.0, 120.0, 144.0, 168.0, 192.0, 216.0)
 _LETTER = 6.6  # of a label, on average; long ones are cut where they are drawn
 _DIGIT = 6.4  # of a shape, which is set in a fixed width
 _AROUND = 26.0
-_AROUND_CHIP = 16.0
+_AROUND_CHIP = 22.0
 _TITLE = 40.0  # around the title of an open module
 
 

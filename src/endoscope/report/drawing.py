@@ -13,7 +13,7 @@ from endoscope.layout.sizes import sized
 from endoscope.report.markup import Markup, tag
 
 _EDGE = 16.0  # around everything
-_LETTER = 6.6  # mean width
+_LETTER, _NOTE_LETTER = 6.6, 5.4  # mean width
 _SAME = 0.01
 
 
@@ -38,7 +38,10 @@ def draw(network: RecordedTree, folded: Folded, marks: Mapping[int, Sequence[Mar
         for number in numbers
         if not folded.boxes[number].open
     ]
-    edges = [_edge(path, back) for path, back in zip(layout.paths, layout.back, strict=True)]
+    edges = [
+        _edge(path, back, is_chip=source in folded.chips)
+        for (source, _), path, back in zip(folded.edges, layout.paths, layout.back, strict=True)
+    ]
     drawn = tag("g", frames, tag("g", edges, class_="edges"), boxes, transform=f"translate({_EDGE:g} {_EDGE:g})")
     return tag(
         "svg", tag("title", label), drawn, viewbox=f"0 0 {wide:.0f} {high:.0f}", width=f"{wide:.0f}",
@@ -71,12 +74,12 @@ def _frame(layout: Layout, box: int, title: str) -> Markup:
     )
 
 
-def _edge(path: Sequence[float], back: bool) -> Markup:
+def _edge(path: Sequence[float], back: bool, *, is_chip: bool) -> Markup:
     """Straight where x or y stays the same, otherwise a curve with vertical ends; what comes round again is dashed."""
     points = list(zip(path[::2], path[1::2], strict=True))
     parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     for (x1, y1), (x2, y2) in pairwise(points):
-        if len(points) == 2 or abs(x1 - x2) < _SAME or abs(y1 - y2) < _SAME:
+        if is_chip or abs(x1 - x2) < _SAME or abs(y1 - y2) < _SAME:
             parts.append(f"L{x2:.1f} {y2:.1f}")
         else:
             middle = (y1 + y2) / 2
@@ -104,13 +107,15 @@ def _texts(network: RecordedTree, box: Box, place: _Place, texts: tuple[str, str
     x, y, width, _ = place
     label, detail = texts
     if box.is_chip:
-        return [tag("text", _shortened(f"{label} {detail}", width - 12), x=x + 9, y=y + 15, class_="note")]
+        return [
+            tag("text", _shortened(f"{label} {detail}", width - 12, _NOTE_LETTER), x=x + 9, y=y + 15, class_="note")
+        ]
     count = f"×{len(box.modules)}" if len(box.modules) > 1 else ""
     if box.modules and not count:
         detail = f"{detail} · {network.tree.size[box.modules[0]]} nodes".removeprefix(" · ")
     found = [
         tag("text", _shortened(label, width - 20 - len(count) * _LETTER), x=x + 12, y=y + 15, class_="name"),
-        tag("text", _shortened(detail, width - 18), x=x + 12, y=y + 29, class_="note"),
+        tag("text", _shortened(detail, width - 18, _NOTE_LETTER), x=x + 12, y=y + 29, class_="note"),
     ]
     return [*found, tag("text", count, x=x + width - 8, y=y + 15, class_="note end")] if count else found
 
@@ -134,7 +139,7 @@ def _badge(x: float, y: float, marks: Sequence[Mark]) -> Markup:
     )
 
 
-def _shortened(text: str, width: float) -> str:
+def _shortened(text: str, width: float, letter: float = _LETTER) -> str:
     """The end of a long name says more than its beginning."""
-    most = max(2, int(width / _LETTER * 1.1))
+    most = max(2, int(width / letter))
     return text if len(text) <= most else "…" + text[-(most - 1) :]

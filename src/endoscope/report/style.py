@@ -5,7 +5,8 @@ _LIGHT = """
   --ink: #1a2029; --ink-soft: #4d5967; --ink-faint: #667281; --accent: #2459d6; --accent-soft: #e8efff;
   --error: #c0302a; --warning: #9c5606; --info: #46689a; --good: #257a50;
   --error-soft: #fdeceb; --warning-soft: #fdf2e3; --info-soft: #ebf1f9; --good-soft: #e6f4ec;
-  --input: #257a50; --parameter: #96681c; --computed: #6056d6; --module: #4d5967; --target: #0f748c; --loss: #b83280; --output: #c0302a;
+  --parameter: #9a650f;
+  --input: #257a50; --computed: #6056d6; --module: #4d5967; --target: #0f748c; --loss: #b83280; --output: #c0302a;
   --c0: #2459d6; --c1: #c4541f; --c2: #257a50; --c3: #8a3fb5; --c4: #0f748c; --c5: #9a650f;
 """
 _DARK = """
@@ -13,7 +14,8 @@ _DARK = """
   --ink: #e7ebf0; --ink-soft: #a3afbd; --ink-faint: #8b97a6; --accent: #7aa5ff; --accent-soft: #1d2a44;
   --error: #ff8379; --warning: #f3a64a; --info: #8fb2e5; --good: #52c48c;
   --error-soft: #341c1c; --warning-soft: #33261a; --info-soft: #1d2733; --good-soft: #17281f;
-  --input: #52c48c; --parameter: #d9a54a; --computed: #9d95ff; --module: #a3afbd; --target: #4fc0d9; --loss: #f07cc0; --output: #ff8379;
+  --parameter: #e0ab4c;
+  --input: #52c48c; --computed: #9d95ff; --module: #a3afbd; --target: #4fc0d9; --loss: #f07cc0; --output: #ff8379;
   --c0: #6f9cff; --c1: #f08a55; --c2: #52c48c; --c3: #c78bef; --c4: #4fc0d9; --c5: #e0ab4c;
 """
 
