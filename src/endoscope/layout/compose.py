@@ -51,6 +51,7 @@ class Layout:
     height: list[float]
     paths: list[Path]
     back: list[bool]  # edges against the flow
+    entry: list[float]  # x at which edges enter each box: it stays in place when the box is opened
     total_width: float
     total_height: float
 
@@ -182,7 +183,8 @@ class _Composition:
                 y[box] += y[parent] + frame.before
         paths = [self._path(way, *middle, x, y) for way, middle in zip(self.ways, self.middle, strict=True)]
         back = [leads_back for _, leads_back in self.middle]
-        return Layout(x, y, self.width, self.height, paths, back, whole.width, whole.height)
+        entry = [left + (self._ports_at(box, "entries") or (self.width[box] / 2,))[0] for box, left in enumerate(x)]
+        return Layout(x, y, self.width, self.height, paths, back, entry, whole.width, whole.height)
 
     def _settle(self, box: int, least_width: float) -> Placed:
         inside = self.inside[box]

@@ -21,7 +21,10 @@ class Recorded:
 
     @classmethod
     def merged(cls, graphs: Iterable[Mapping[str, Any]]) -> Recorded:
-        """Steps of different types have different graphs; their union keeps every box in its place."""
+        """Steps of different types have different graphs; their union keeps every box in its place.
+
+        The page puts graphs together in the same order (frontend/src/model/union.ts), so tensors have the same numbers.
+        """
         place: dict[tuple[str, str, int], int] = {}
         nodes: list[Node] = []
         edges: dict[tuple[int, int], None] = {}

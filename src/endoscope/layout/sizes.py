@@ -26,9 +26,9 @@ def width_of(label: str, detail: str, room: int = 0) -> float:
     return next((width for width in WIDTHS if width >= wanted), WIDTHS[-1])
 
 
-def chip_width(label: str, detail: str) -> float:
-    """Of a box with one line."""
-    return min(WIDEST_CHIP, len(label) * _LETTER + len(detail) * _DIGIT * 0.85 + _AROUND_CHIP)
+def chip_width(label: str, detail: str, room: int = 0) -> float:
+    """Of a box with one line, in which a number of `room` letters may take the place of the detail."""
+    return min(WIDEST_CHIP, len(label) * _LETTER + max(len(detail), room) * _DIGIT * 0.85 + _AROUND_CHIP)
 
 
 def sized(
@@ -55,5 +55,5 @@ def _size(box: Box, label: str, detail: str, room: int) -> tuple[float, float]:
     if box.open:
         return len(label) * _LETTER + _TITLE, 0.0
     if box.is_chip:
-        return chip_width(label, detail), CHIP_HEIGHT
+        return chip_width(label, detail, room), CHIP_HEIGHT
     return width_of(label, detail, room), NODE_HEIGHT

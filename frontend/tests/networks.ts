@@ -1,4 +1,4 @@
-/** Made-up recordings of networks of all sizes, shaped as the recorder writes them. For the gallery and the tests. */
+/** Made-up recordings of networks of all sizes, shaped as the recorder writes them. */
 import type { GraphSource, GraphSourceEdge, GraphSourceNode } from "../src/model/source";
 
 type Weights = Record<string, number[]>;
