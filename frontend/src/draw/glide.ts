@@ -1,4 +1,5 @@
 /** From one picture to the next: what both have glides to its new place, everything else is there at once. */
+import { NO_DEPENDENCIES } from "../model/dependencies";
 import type { Layout, Picture } from "../model/scene";
 import type { GraphState } from "./graph_state";
 
@@ -42,6 +43,6 @@ export class Glide {
     for (const field of FIELDS) {
       between[field] = layout[field].map((value, i) => this.from[field][i] + (value - this.from[field][i]) * eased);
     }
-    return { ...state, picture: { scene, layout: between }, allEdges: false };
+    return { ...state, picture: { scene, layout: between }, allEdges: false, dependencies: NO_DEPENDENCIES };
   }
 }
