@@ -49,11 +49,11 @@ kernels: $(INSTALLED)
 bytecode: $(INSTALLED)
 	@$(BIN)/python -m compileall -q src/endoscope
 
-# Pictures are drawn by Graphviz, a program that pip cannot install.
+# DOT files are read back by Graphviz, a program that pip cannot install.
 graphviz:
 	@command -v dot > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
 		apt-get update -qq && apt-get install -y -qq graphviz > /dev/null; } || \
-		echo "Graphviz is missing, tests that draw are skipped. Install it with your package manager."
+		echo "Graphviz is missing, tests that read DOT files back are skipped. Install it with your package manager."
 
 # The page is tested in a real browser, which pip cannot install either.
 chromium:

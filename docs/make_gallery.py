@@ -1,6 +1,6 @@
 """Draw the picture gallery: `docs/gallery.md` and the files in `docs/gallery`.
 
-    python docs/make_gallery.py            all pictures; needs transformers and Graphviz, takes about a minute
+    python docs/make_gallery.py            all pictures; needs transformers, takes about a minute
     python docs/make_gallery.py gpt2 unet  only these
 
 With `--png` the pictures are drawn as PNG as well, into the folder given, to look at them.
@@ -105,19 +105,9 @@ def draw_entry(entry: Entry, png: Path | None) -> int:
 
 
 def smaller(svg: str) -> str:
-    """The same picture in half the bytes: fonts are said once, whole coordinates, no comments, no tooltips."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<!--.*?-->\n?|<title>.*?</title>\n?", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' (d|points|x|y|cx|cy|rx|ry|width|height|viewBox)="([^"]*)"', _rounded, svg)
-    svg = re.sub(r' (id|class)="[^"]*"', "", svg)
-    svg = re.sub(r' font-family="[^"]*"| font-size="10.00"| text-anchor="start"', "", svg)
-    svg = re.sub(r"<g>\n(.*?)</g>\n", r"\1", svg, flags=re.DOTALL)
-    return svg.replace("<svg ", '<svg font-family="Helvetica,Arial,sans-serif" font-size="10" ', 1)
-
-
-def _rounded(attribute: re.Match[str]) -> str:
-    numbers = re.sub(r"-?\d+\.\d+", lambda n: f"{float(n[0]):.1f}".removesuffix(".0"), attribute[2])
-    return f' {attribute[1]}="{numbers}"'
+    """The same picture without tooltips and with whole coordinates."""
+    svg = re.sub(r"<title>.*?</title>\n?", "", svg, flags=re.DOTALL)
+    return re.sub(r"(\d)\.\d(?=[ \"LC])", r"\1", svg)
 
 
 def page() -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from endoscope.analysis import dot
+from endoscope.analysis import picture_code as code
 from endoscope.analysis.dot import DIRECTIONS, dot_text
 from endoscope.analysis.picture import Box, Edge, Look, Node, Picture, Weight
 from tests.analysis.dot_reading import Drawn, read
@@ -33,14 +33,14 @@ def test_the_corner_tells_name_and_totals() -> None:
 @pytest.mark.parametrize(
     ("facts", "color"),
     [
-        ({"look": Look.INPUT}, dot.GREEN),
-        ({"look": Look.OUTPUT}, dot.RED),
-        ({"look": Look.BUFFER}, dot.LIGHT_GREY),
-        ({"look": Look.ENTRANCE}, dot.PALE_GREEN),
-        ({"look": Look.EXIT}, dot.PALE_RED),
-        ({"weights": (WEIGHT,)}, dot.GREY),
-        ({"decides": True}, dot.YELLOW),
-        ({"decides": True, "weights": (WEIGHT,)}, dot.YELLOW),
+        ({"look": Look.INPUT}, code.GREEN),
+        ({"look": Look.OUTPUT}, code.RED),
+        ({"look": Look.BUFFER}, code.LIGHT_GREY),
+        ({"look": Look.ENTRANCE}, code.PALE_GREEN),
+        ({"look": Look.EXIT}, code.PALE_RED),
+        ({"weights": (WEIGHT,)}, code.GREY),
+        ({"decides": True}, code.YELLOW),
+        ({"decides": True, "weights": (WEIGHT,)}, code.YELLOW),
     ],
 )
 def test_colours(facts: dict[str, object], color: str) -> None:

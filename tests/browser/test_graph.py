@@ -53,11 +53,11 @@ def test_walking_along_edges_by_arrow_keys(page: Page, graph: Locator) -> None:
         above = re.search(r"Computed from ([^.]*)\.", sentence)
         if above is None or above[1] == "nothing":
             break
-        press(page, "ArrowLeft")
+        press(page, "ArrowUp")
         assert selected_in_graph(page) in above[1]
         assert state_of(page)["node"]
     assert selected_in_graph(page) != "answer loss"
-    press(page, "ArrowRight")
+    press(page, "ArrowDown")
     expect(tensor(page)).to_be_visible()
 
 
@@ -132,11 +132,11 @@ def test_the_heat_of_a_step_is_of_that_step(page: Page, graph: Locator, runs: Pa
         assert number(box.split(",")[-1]) == pytest.approx(recorded, rel=0.01)
 
 
-def test_all_edges_on_demand(page: Page, graph: Locator) -> None:
+def test_only_edges_of_the_selection_on_demand(page: Page, graph: Locator) -> None:
     canvas = graph.get_by_role("application")
     before = canvas.screenshot()
-    press_radio(page, "edges", "all", graph)
-    assert state_of(page)["edges"] == "all"
+    press_radio(page, "edges", "selected", graph)
+    assert state_of(page)["edges"] == "selected"
     assert canvas.screenshot() != before
 
 

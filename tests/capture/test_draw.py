@@ -1,9 +1,12 @@
 """From a trace to a drawing: the visual code on real traces, simplification, files, errors."""
 
+import struct
 import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.analysis.dot import GREEN, GREY, LIGHT_GREY, RED, YELLOW
-from endoscope.capture import draw as drawing
+from endoscope.analysis.picture_code import GREEN, GREY, LIGHT_GREY, RED, YELLOW
 from endoscope.capture.draw import DotSource, draw
-from endoscope.errors import BadArgument, EndoscopeError, MissingDependencyError
+from endoscope.errors import BadArgument, MissingDependencyError
 from tests import models
 from tests.analysis.dot_reading import Drawn, read
 from tests.graphviz import needs_dot
@@ -317,11 +319,11 @@ def test_a_picture_that_is_too_large_says_so() -> None:
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
-@needs_dot
-@pytest.mark.parametrize(
-    ("ending", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("SVG", b"<?xml")]
-)
-def test_pictures_are_written(tmp_path: Path, ending: str, start: bytes) -> None:
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("SVG", b"<svg")])
+def test_pictures_are_written_without_any_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, start: bytes
+) -> None:
+    monkeypatch.setenv("PATH", "")
     path = tmp_path / f"net.{ending}"
     assert draw(endoscope.trace(models.DemoNetwork(), x()), path) == path
     assert path.read_bytes().startswith(start)
@@ -335,7 +337,6 @@ def test_dot_needs_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert path.read_text(encoding="utf-8") == draw(trace)
 
 
-@needs_dot
 def test_a_notebook_shows_the_picture() -> None:
     source = draw(endoscope.trace(models.DemoNetwork(), x()))
     assert isinstance(source, DotSource)
@@ -402,35 +403,40 @@ def test_a_module_that_never_ran() -> None:
         draw(endoscope.trace(torch.sin, x()), module="fc")
 
 
-def test_a_missing_program_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    source = draw(endoscope.trace(torch.sin, x()))
-    assert isinstance(source, DotSource) and source._repr_svg_() is None
-    with pytest.raises(MissingDependencyError, match=r"`dot` of Graphviz.*apt-get install graphviz.*\.dot"):
-        draw(endoscope.trace(torch.sin, x()), tmp_path / "net.svg")
-    assert not (tmp_path / "net.svg").exists()
+def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """As if it were not installed."""
+    monkeypatch.setitem(sys.modules, package, None)
 
 
-@needs_dot
-def test_a_program_that_fails_is_quoted() -> None:
-    with pytest.raises(EndoscopeError, match=r"`dot` failed.*syntax error"):
-        drawing.run_dot("digraph { [", "svg")
+@pytest.mark.parametrize(("ending", "package"), [("png", "resvg_py"), ("pdf", "cairosvg")])
+def test_a_missing_package_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, package: str
+) -> None:
+    without(monkeypatch, package)
+    install = f"pip install {package.replace('_', '-')}"
+    with pytest.raises(MissingDependencyError, match=rf"{install}.*end in \.svg"):
+        draw(endoscope.trace(torch.sin, x()), tmp_path / f"net.{ending}")
+    assert not (tmp_path / f"net.{ending}").exists()
 
 
-@needs_dot
-def test_a_layout_that_takes_too_long_is_made_simpler(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = []
+def test_a_pdf_is_made_by_cairosvg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    converted = []
 
-    def run(command: list[str], **options: Any) -> Any:
-        commands.append(command[1:])
-        if len(commands) == 1:
-            raise subprocess.TimeoutExpired(command, options["timeout"])
-        return original(command, **options)
+    def svg2pdf(bytestring: bytes) -> bytes:
+        converted.append(bytestring)
+        return b"%PDF of it"
 
-    original = subprocess.run
-    monkeypatch.setattr(subprocess, "run", run)
-    assert drawing.run_dot("digraph { a -> b }", "svg").startswith(b"<?xml")
-    assert commands == [["-Tsvg"], ["-Tsvg", "-Gnslimit=0.1", "-Gsplines=line"]]
+    monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2pdf=svg2pdf))
+    path = draw(endoscope.trace(torch.sin, x()), tmp_path / "net.pdf")
+    assert isinstance(path, Path) and path.read_bytes() == b"%PDF of it" and converted[0].startswith(b"<svg")
+
+
+def test_a_large_picture_becomes_a_png_of_bounded_size(tmp_path: Path) -> None:
+    trace = endoscope.trace(ManySteps(300), torch.rand(3))
+    path = draw(trace, tmp_path / "net.png", fold=False)
+    assert isinstance(path, Path)
+    width, height = struct.unpack(">II", path.read_bytes()[16:24])
+    assert max(width, height) == 8000
 
 
 def test_drawing_changes_nothing() -> None:

@@ -17,7 +17,8 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "errors": set(),
     "schema": set(),
-    "analysis": {"schema"},
+    "analysis": {"schema", "layout"},
+    "layout": set(),
     "store": {"schema"},
     "capture": {"schema", "analysis"},
     "replay": {"schema", "analysis", "capture"},
@@ -25,8 +26,8 @@ MAY_IMPORT = {
     "recording": {"schema", "analysis", "capture", "replay", "stats", "store"},
     "query": {"schema", "analysis", "store"},
     "findings": {"schema", "analysis", "store", "query", "replay"},
-    "report": {"schema", "analysis", "store", "query", "findings"},
-    "server": {"schema", "query", "findings"},
+    "report": {"schema", "analysis", "layout", "store", "query", "findings"},
+    "server": {"schema", "layout", "query", "findings"},
 }
 
 # These use Endoscope as a user does, through its public names. `cli` may reach anything, inside a command.

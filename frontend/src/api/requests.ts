@@ -4,6 +4,7 @@ import {
   address, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats, type Query,
 } from "./client";
 import { namedIn, stampFor, type Named } from "./named";
+import { readPicture, type PictureAnswer } from "./pictures";
 import { askFirst } from "./start";
 import {
   heatTable, histogramTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
@@ -81,6 +82,20 @@ export const askGraph = (trial: string, hash: string): Request<Graph> =>
   fixedJson(trial, `graphs/${encodeURIComponent(hash)}`);
 export const askModules = (trial: string): Request<Modules> => fixedJson(trial, "modules");
 export const askLayout = (trial: string): Request<Layout> => fixedJson(trial, "layout");
+/**
+ * Where everything is while some modules are open; `open` null: what a reader should see first. `graphs` are trials and
+ * hashes. The arrangement travels along, so that it is shown before it has been saved.
+ */
+export function askPicture(
+  graphs: readonly (readonly [string, string])[], trial: string, open: readonly string[] | null, layout: Layout,
+): Request<PictureAnswer> {
+  const isArranged = Object.keys(layout.pins).length + Object.keys(layout.renames).length + layout.groups.length > 0;
+  const arrangement = isArranged ? JSON.stringify(layout) : null;
+  const url = address("picture", { trial, open: open && open.join(","), arrangement });
+  const whole = url + graphs.map(([of, hash]) => `&graph=${encodeURIComponent(`${of}/${hash}`)}`).join("");
+  return alone(asking(fixed(trial, whole), whole, readPicture));
+}
+
 export const saveLayout = (trial: string, layout: Layout): Promise<void> =>
   putJson(trialAddress(trial, "layout"), layout);
 

@@ -257,6 +257,24 @@ export interface Layout {
   readonly groups: readonly string[];
 }
 
+/** What stands before the numbers of a picture of the graph. */
+export interface PictureHead {
+  readonly boxes: number;
+  readonly edges: number;
+  readonly tensors: number;
+  /** Numbers in all paths */
+  readonly points: number;
+  readonly width: number;
+  readonly height: number;
+  /** Addresses of open modules */
+  readonly opened: readonly string[];
+  /** Of modules with a box */
+  readonly addresses: readonly string[];
+  /** Per box */
+  readonly labels: readonly string[];
+  readonly details: readonly string[];
+}
+
 /** One thing that looks wrong. */
 export interface Finding {
   /** Its name in the trial: stays the same while more is recorded */

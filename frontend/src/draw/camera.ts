@@ -1,5 +1,5 @@
 /** Where one looks: the world point in the upper left corner, and how large a unit of the world is on screen. */
-import type { LayoutResult } from "../layout/types";
+import type { Layout } from "../model/scene";
 
 export interface Camera {
   readonly x: number;
@@ -29,27 +29,37 @@ export interface Insets {
 
 export const SMALLEST_SCALE = 0.01;
 export const LARGEST_SCALE = 4;
+const READABLE_SCALE = 0.7; // never smaller by itself
 const COMFORTABLE_SCALE = 1.25; // five boxes are not blown up to fill the screen
 const NO_INSETS: Insets = { top: 24, right: 24, bottom: 24, left: 24 };
 
 const limit = (scale: number): number => Math.min(LARGEST_SCALE, Math.max(SMALLEST_SCALE, scale));
 
-export function fitCamera(area: Rect, viewport: Size, insets: Insets = NO_INSETS): Camera {
+/**
+ * All of it if that can be read; else all of its width if that can, from the top: the rest is scrolled along the flow.
+ * `middle` is the x around which a picture that is too wide is shown.
+ */
+export function fitCamera(area: Rect, viewport: Size, insets: Insets = NO_INSETS, middle?: number): Camera {
   const width = Math.max(1, viewport.width - insets.left - insets.right);
   const height = Math.max(1, viewport.height - insets.top - insets.bottom);
-  const scale = limit(Math.min(width / Math.max(1, area.width), height / Math.max(1, area.height), COMFORTABLE_SCALE));
+  const wide = width / Math.max(1, area.width);
+  const high = height / Math.max(1, area.height);
+  const scale = limit(Math.max(READABLE_SCALE, Math.min(wide, high, COMFORTABLE_SCALE)));
+  const isHigh = area.height * scale > height;
+  const isWide = area.width * scale > width;
+  const centre = isWide && middle !== undefined ? middle : area.x + area.width / 2;
   return {
     scale,
-    x: area.x + area.width / 2 - (insets.left + width / 2) / scale,
-    y: area.y + area.height / 2 - (insets.top + height / 2) / scale,
+    x: centre - (insets.left + width / 2) / scale,
+    y: isHigh ? area.y - insets.top / scale : area.y + area.height / 2 - (insets.top + height / 2) / scale,
   };
 }
 
-export const wholeArea = (layout: LayoutResult): Rect => ({
+export const wholeArea = (layout: Layout): Rect => ({
   x: 0, y: 0, width: layout.totalWidth, height: layout.totalHeight,
 });
 
-export const itemArea = (layout: LayoutResult, item: number): Rect => ({
+export const itemArea = (layout: Layout, item: number): Rect => ({
   x: layout.x[item], y: layout.y[item], width: layout.width[item], height: layout.height[item],
 });
 
@@ -97,7 +107,15 @@ function shiftInto(from: number, room: number, start: number, size: number): num
   return from;
 }
 
+/** Where one looks for a box: its top, where edges enter it. */
+export interface Spot {
+  readonly x: number;
+  readonly y: number;
+}
+
 /** The same screen place for a box before and after the rest was laid out anew: what one clicks does not run away. */
-export function keepInPlace(camera: Camera, before: Rect, after: Rect): Camera {
+export function keepInPlace(camera: Camera, before: Spot, after: Spot): Camera {
   return { ...camera, x: camera.x + after.x - before.x, y: camera.y + after.y - before.y };
 }
+
+export const entryOf = (layout: Layout, item: number): Spot => ({ x: layout.entry[item], y: layout.y[item] });

@@ -1,8 +1,6 @@
 /** The strip in a box that holds several tensors: one cell each, so that twelve passes are seen at a glance. */
-import { hasStrip, STRIP } from "../layout/sizes";
-import type { LayoutResult } from "../layout/types";
 import { recordFor } from "../model/dependencies";
-import type { Scene } from "../model/scene";
+import { hasStrip, STRIP, type Layout, type Scene } from "../model/scene";
 import type { Rect } from "./camera";
 
 const NARROWEST = 3;
@@ -24,8 +22,8 @@ export class Strips {
     private readonly pass: number | null,
   ) {}
 
-  of(layout: LayoutResult, item: number): Strip | null {
-    if (!hasStrip(this.scene, this.scene.items[item])) return null;
+  of(layout: Layout, item: number): Strip | null {
+    if (!hasStrip(this.scene.items[item])) return null;
     const records = this.recordsOf(item);
     const width = layout.width[item] - 2 * INSET;
     return {
@@ -45,17 +43,11 @@ export class Strips {
   }
 
   private collect(item: number): readonly number[] {
-    const { model, items } = this.scene;
-    const { group, node } = items[item];
-    if (group < 0) return model.nodes[node].records;
-    const nodes: number[] = [];
-    const visit = (id: number): void => {
-      nodes.push(...model.groups[id].nodes);
-      model.groups[id].groups.forEach(visit);
-    };
-    visit(group);
-    nodes.sort((a, b) => model.nodes[a].order - model.nodes[b].order);
-    return nodes.map((id) => recordFor(model, id, this.role, this.pass));
+    const { model, items, itemOfTensor, itemOfNode } = this.scene;
+    const { node, address } = items[item];
+    if (!address) return model.nodes[node].records.filter((record) => itemOfTensor[record] === item);
+    const nodes = model.nodes.filter(({ id }) => itemOfNode[id] === item).sort((a, b) => a.order - b.order);
+    return nodes.map(({ id }) => recordFor(model, id, this.role, this.pass));
   }
 }
 

@@ -1,10 +1,9 @@
 /** Which boxes and edges are in view. */
-import type { LayoutResult } from "../layout/types";
-import type { Scene } from "../model/scene";
+import type { Layout, Scene } from "../model/scene";
 import type { Rect } from "./camera";
 
 /** Positions of items that touch the area, outer boxes first. Whole subtrees out of view are skipped at once. */
-export function itemsIn(scene: Scene, layout: LayoutResult, area: Rect): number[] {
+export function itemsIn(scene: Scene, layout: Layout, area: Rect): number[] {
   const found: number[] = [];
   const { items } = scene;
   const right = area.x + area.width;
@@ -25,18 +24,18 @@ export function itemsIn(scene: Scene, layout: LayoutResult, area: Rect): number[
   return found;
 }
 
-/** Extents of every edge: left, top, right, bottom. Control points hold the curve between them, so they suffice. */
-export function edgeExtents(layout: LayoutResult): Float32Array {
-  const { curves, curveStart } = layout;
-  const count = curveStart.length - 1;
+/** Extents of every edge: left, top, right, bottom. Curves stay between the points that they join. */
+export function edgeExtents(layout: Layout): Float32Array {
+  const { points, starts } = layout;
+  const count = starts.length - 1;
   const extents = new Float32Array(4 * count);
   for (let edge = 0; edge < count; edge++) {
     let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let i = curveStart[edge]; i < curveStart[edge + 1]; i += 2) {
-      left = Math.min(left, curves[i]);
-      right = Math.max(right, curves[i]);
-      top = Math.min(top, curves[i + 1]);
-      bottom = Math.max(bottom, curves[i + 1]);
+    for (let i = starts[edge]; i < starts[edge + 1]; i += 2) {
+      left = Math.min(left, points[i]);
+      right = Math.max(right, points[i]);
+      top = Math.min(top, points[i + 1]);
+      bottom = Math.max(bottom, points[i + 1]);
     }
     extents.set([left, top, right, bottom], 4 * edge);
   }

@@ -1,6 +1,6 @@
 /** Nodes and closed groups: filled by heat, framed by kind, with a strip of cells if they hold several tensors. */
-import { detailOf, groupDetail, groupMark } from "../layout/sizes";
 import { heatText, SHADE_ABSENT, SHADE_INF, SHADE_NAN, worstShade } from "../model/heat";
+import { moduleMark } from "../model/scene";
 import { itemArea, type Rect } from "./camera";
 import { cellRange, type Strip } from "./cells";
 import type { GraphState } from "./graph_state";
@@ -31,8 +31,8 @@ interface Look {
 
 function lookOf(state: GraphState, item: number): Look {
   const { theme, table, shades, faces, present } = state;
-  const { node, group } = state.picture.scene.items[item];
-  const record = node === state.selection.node && state.record >= 0 ? state.record : faces[item];
+  const { node, address } = state.picture.scene.items[item];
+  const record = item === state.selectedItem && state.record >= 0 ? state.record : faces[item];
   const shade = shades ? shades[record] : -1;
   const plain = shade < 0 || shade === SHADE_ABSENT;
   return {
@@ -42,7 +42,7 @@ function lookOf(state: GraphState, item: number): Look {
     ink: plain ? theme.ink : table.ink[shade],
     kind: theme.kinds[state.picture.scene.model.nodes[node].kind],
     faded: present !== null && !present[record],
-    isGroup: group >= 0,
+    isGroup: address !== "",
   };
 }
 
@@ -66,8 +66,13 @@ function paintCard(
   context.lineWidth = outline;
   context.stroke();
   context.fillStyle = look.kind;
-  context.fillRect(box.x, box.y + 6, 4, box.height - 12);
+  const inset = Math.min(6, box.height / 4);
+  context.fillRect(box.x, box.y + inset, 4, box.height - 2 * inset);
 
+  if (state.picture.scene.items[item].isChip) {
+    if (scale >= ONE_LINE) paintChipText(context, state, item, box, look);
+    return;
+  }
   const strip = state.strips.of(state.picture.layout, item);
   const textBottom = strip ? strip.y : box.y + box.height;
   if (scale >= TWO_LINES) paintTwoLines(context, state, item, box, look);
@@ -98,12 +103,9 @@ function paintStripes(context: CanvasRenderingContext2D, state: GraphState, look
 }
 
 function textsOf(state: GraphState, item: number): { label: string; detail: string; value: string; marks: string } {
-  const { scene } = state.picture;
-  const { node, group } = scene.items[item];
-  const { model } = scene;
-  const label = group >= 0 ? model.groups[group].label : model.nodes[node].label;
-  const detail = group >= 0 ? groupDetail(scene, scene.items[item]) : detailOf(model.nodes[node]);
-  const marks = group >= 0 ? groupMark(scene, scene.items[item]) : model.nodes[node].recurrent ? "↻" : "";
+  const { items, model } = state.picture.scene;
+  const { node, label, detail, address } = items[item];
+  const marks = address ? moduleMark(items[item]) : model.nodes[node].recurrent ? "↻" : "";
   return { label, detail, value: valueText(state, item), marks };
 }
 
@@ -131,8 +133,8 @@ function paintTwoLines(
   context.fillStyle = look.ink;
   context.font = bold;
   const markWidth = marks ? textWidth(context, marks, bold) + 6 : 0;
-  context.fillText(fitText(context, label, box.width - 18 - markWidth, bold), box.x + 11, box.y + 16);
-  if (marks) context.fillText(marks, box.x + box.width - 2 - markWidth, box.y + 16);
+  context.fillText(fitText(context, label, box.width - 18 - markWidth, bold), box.x + 11, box.y + 15);
+  if (marks) context.fillText(marks, box.x + box.width - 2 - markWidth, box.y + 15);
   context.font = mono;
   const room = box.width - 20;
   const valueWidth = value ? textWidth(context, value, mono) + 8 : 0;
@@ -141,9 +143,31 @@ function paintTwoLines(
   const isLong = valueWidth > 0 && textWidth(context, detail, mono) > room - valueWidth;
   const short = isLong ? detail.split(" · ")[0] : detail;
   if (textWidth(context, short, mono) <= room - valueWidth || !value) {
-    context.fillText(fitText(context, short, room - valueWidth, mono), box.x + 11, box.y + 31);
+    context.fillText(fitText(context, short, room - valueWidth, mono), box.x + 11, box.y + 29);
   }
-  if (value) context.fillText(value, box.x + box.width - 1 - valueWidth, box.y + 31);
+  if (value) context.fillText(value, box.x + box.width - 1 - valueWidth, box.y + 29);
+}
+
+/** A parameter beside its reader: one line. The value takes the place of the shape. */
+function paintChipText(
+  context: CanvasRenderingContext2D, state: GraphState, item: number, box: Rect, look: Look,
+): void {
+  const { theme } = state;
+  const { label, detail, value } = textsOf(state, item);
+  const bold = `600 10.5px ${theme.font}`;
+  const mono = `10px ${theme.numberFont}`;
+  const aside = value || detail;
+  context.font = mono;
+  const room = box.width - 14;
+  const shown = textWidth(context, aside, mono) + 6;
+  const name = fitText(context, label, Math.max(room - shown, room / 2), bold);
+  context.font = bold;
+  context.fillStyle = look.ink;
+  context.fillText(name, box.x + 9, box.y + box.height / 2 + 4);
+  const left = textWidth(context, name, bold) + 6;
+  context.font = mono;
+  if (look.shade < 0 || look.shade === SHADE_ABSENT) context.fillStyle = theme.inkSoft;
+  context.fillText(fitText(context, aside, room - left, mono), box.x + 9 + left, box.y + box.height / 2 + 4);
 }
 
 function paintOneLine(

@@ -1,5 +1,5 @@
 /** Open groups: quiet frames with a title that stays readable from far away. */
-import { HEADER } from "../layout/types";
+import { HEADER } from "../model/scene";
 import { itemArea, toScreen, type Camera, type Rect } from "./camera";
 import type { GraphState } from "./graph_state";
 import { fitText, textWidth } from "./text";
@@ -58,10 +58,11 @@ function paintTitle(
 ): void {
   const { theme } = state;
   const { model, items } = state.picture.scene;
-  const group = model.groups[items[item].group];
+  const { label: name, address } = items[item];
+  const type = model.groups.find((group) => group.address === address)?.type ?? "";
   const font = `600 ${size}px ${theme.font}`;
   context.font = font;
-  const label = fitText(context, `▾ ${group.label}`, at.width, font);
+  const label = fitText(context, `▾ ${name}`, at.width, font);
   if (!label) return;
   const width = textWidth(context, label, font);
   const height = Math.min(at.height || 15, size * 2.2);
@@ -69,22 +70,22 @@ function paintTitle(
   if (taken.some((other) => overlap(spot, other))) return;
   taken.push(spot);
   const middle = at.y + height / 2 + size * 0.36;
-  if (at.height === 0) {
-    // On a plate of its own, because lines run below it.
-    context.fillStyle = theme.panel;
-    context.globalAlpha = 0.86;
-    context.fillRect(spot.x, spot.y, spot.width, spot.height);
-    context.globalAlpha = 1;
-  }
+  const small = `${size - 1}px ${theme.font}`;
+  const detail = type && !name.includes(type) ? type : "";
+  const aside = detail && at.width - width > textWidth(context, detail, small) + 10 ? detail : "";
+  // On a plate of its own, because lines run below it.
+  context.fillStyle = items[item].depth % 2 ? theme.panel : theme.raised;
+  context.globalAlpha = at.height === 0 ? 0.86 : 1;
+  const asideWidth = aside ? textWidth(context, aside, small) + 8 : 0;
+  context.fillRect(spot.x, spot.y + 2, spot.width + asideWidth, spot.height - 3);
+  context.globalAlpha = 1;
+  context.font = font;
   context.fillStyle = theme.inkSoft;
   context.fillText(label, at.x + 9, middle);
-  const small = `${size - 1}px ${theme.font}`;
+  if (!aside) return;
   context.font = small;
-  const detail = group.type && !group.label.includes(group.type) ? group.type : "";
-  if (detail && at.width - width > textWidth(context, detail, small) + 10) {
-    context.fillStyle = theme.inkFaint;
-    context.fillText(detail, at.x + 9 + width + 8, middle);
-  }
+  context.fillStyle = theme.inkFaint;
+  context.fillText(aside, at.x + 9 + width + 8, middle);
 }
 
 const overlap = (a: Rect, b: Rect): boolean =>

@@ -60,16 +60,15 @@ export function listenToPointer(canvas: HTMLCanvasElement, signal: AbortSignal, 
   canvas.addEventListener("wheel", (event) => wheel(event, actions), { signal, passive: false });
 }
 
-/** A wheel zooms; with shift, or on a touchpad that moves sideways too, it scrolls. */
+/** A wheel scrolls along the flow, with shift across it; with ctrl, and by pinching a touchpad, it zooms. */
 function wheel(event: WheelEvent, actions: PointerActions): void {
   event.preventDefault();
-  const scrolls = event.shiftKey || (!event.ctrlKey && event.deltaX !== 0);
   const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-  if (scrolls) {
-    const across = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
-    actions.pan(-across * lines, event.shiftKey ? 0 : -event.deltaY * lines);
+  if (event.ctrlKey || event.metaKey) {
+    actions.zoom(Math.exp(-event.deltaY * lines * 0.01), event.offsetX, event.offsetY);
     return;
   }
-  const speed = event.ctrlKey ? 0.01 : 0.0016;
-  actions.zoom(Math.exp(-event.deltaY * lines * speed), event.offsetX, event.offsetY);
+  const isAcross = event.shiftKey && event.deltaX === 0;
+  const [across, along] = isAcross ? [event.deltaY, 0] : [event.deltaX, event.deltaY];
+  actions.pan(-across * lines, -along * lines);
 }

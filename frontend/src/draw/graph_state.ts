@@ -1,5 +1,5 @@
 /** Everything that the picture of a graph depends on; painters read it and change nothing. */
-import type { Picture } from "../layout/client";
+import type { Picture } from "../model/scene";
 import { NO_DEPENDENCIES, dependenciesOf, recordFor, type Dependencies } from "../model/dependencies";
 import type { Marks } from "../model/findings";
 import { shadesOf, type Heat, type HeatScale } from "../model/heat";
@@ -62,7 +62,7 @@ export function graphState(input: GraphInput, before: GraphState | null): GraphS
     extents: samePicture ? before.extents : edgeExtents(layout),
     itemMarks: samePicture && before.marks === input.marks ? before.itemMarks : itemMarks(scene, input.marks ?? NONE),
     record,
-    selectedItem: selected ? scene.itemOfNode[selection.node] : -1,
+    selectedItem: selected ? scene.itemOfTensor[record] : -1,
     dependencies: sameChoice
       ? before.dependencies
       : selected
@@ -77,10 +77,13 @@ const sameTensor = (a: GraphSelection, b: GraphSelection): boolean =>
   a.node === b.node && a.role === b.role && a.pass === b.pass;
 
 function facesOf({ picture, selection }: GraphInput): Int32Array {
-  const { items, model } = picture.scene;
-  return Int32Array.from(items, (item) =>
-    item.node < 0 ? -1 : recordFor(model, item.node, selection.role, selection.pass),
-  );
+  const { items, model, itemOfTensor } = picture.scene;
+  return Int32Array.from(items, ({ node, tensor, address, isChip }, i) => {
+    if (node < 0) return -1;
+    const best = recordFor(model, node, selection.role, selection.pass);
+    // Calls of one module at several places are boxes of their own.
+    return address || isChip || itemOfTensor[best] === i ? best : tensor;
+  });
 }
 
 /** From far away: all that boxes, frames and faint edges depend on. The selection is drawn over them. */

@@ -4,12 +4,13 @@
  *     set(...)  ─► state ─┐
  *     pointer   ─► camera ─┴─► one animation frame ─► paintGraph
  */
-import type { Picture } from "../layout/client";
+import type { Picture } from "../model/scene";
 import {
-  bringIntoView, fitCamera, itemArea, keepInPlace, pan, toWorld, visibleArea, wholeArea, zoomAt, type Camera,
-  type Insets, type Rect,
+  bringIntoView, entryOf, fitCamera, itemArea, keepInPlace, pan, toWorld, visibleArea, wholeArea, zoomAt, type Camera,
+  type Insets, type Spot,
 } from "./camera";
 import { itemsIn } from "./culling";
+import { Glide } from "./glide";
 import { paintGraph, type Carried } from "./graph_paint";
 import { listenToPointer } from "./graph_pointer";
 import { Sketch } from "./graph_sketch";
@@ -19,8 +20,8 @@ import { hitTest, type Hit } from "./hit";
 export interface GraphEvents {
   /** A click on a node, or on one of its cells (then `record` is that tensor, else -1). */
   readonly select?: (node: number, record: number) => void;
-  /** A click that opens or closes a group; `address` is the group's. */
-  readonly fold?: (address: string) => void;
+  /** A click that opens or closes a module. */
+  readonly fold?: (item: number) => void;
   /** null when the pointer leaves; x and y are in pixels of the canvas. */
   readonly hover?: (hit: Hit | null, x: number, y: number) => void;
   readonly moved?: (camera: Camera) => void;
@@ -30,12 +31,13 @@ export interface GraphEvents {
   readonly painted?: (milliseconds: number) => void;
 }
 
+const MOST_GLIDING = 600; // boxes; more are simply there
 const REST_MS = 130; // without a movement, before what was drawn roughly is drawn well
 
-/** What keeps its place on the screen when the next picture comes; `area` if it was carried elsewhere meanwhile. */
+/** What keeps its place on the screen when the next picture comes; `spot` if it was carried elsewhere meanwhile. */
 interface Anchor {
   readonly key: string;
-  readonly area: Rect | null;
+  readonly spot: Spot | null;
 }
 
 export class GraphView {
@@ -49,6 +51,7 @@ export class GraphView {
   private anchor: Anchor | null = null;
   private carried: Carried | null = null;
   private arranging = false;
+  private glide: Glide | null = null;
   private readonly sketch = new Sketch();
   private moving = 0; // a timer that runs until the camera rests
   private readonly context: CanvasRenderingContext2D;
@@ -89,7 +92,7 @@ export class GraphView {
 
   /** The next picture keeps this item in its place on the screen: the group that is being folded. */
   anchorAt(key: string): void {
-    this.anchor = { key, area: null };
+    this.anchor = { key, spot: null };
   }
 
   /** What is shown now; for the mini-map and for tests. */
@@ -115,7 +118,8 @@ export class GraphView {
   /** Shows everything, and goes on doing so while the stage changes its size, until the camera is moved. */
   fit(): void {
     if (!this.state || this.viewport.width === 0) return;
-    this.look(fitCamera(wholeArea(this.state.picture.layout), this.viewport, this.insets));
+    const { layout } = this.state.picture;
+    this.look(fitCamera(wholeArea(layout), this.viewport, this.insets, layout.entry[0]));
     this.touched = false;
   }
 
@@ -150,11 +154,14 @@ export class GraphView {
   paint(): void {
     if (!this.state || this.viewport.width === 0) return;
     const begin = performance.now();
-    const { camera, viewport, hovered, focused, carried, sketch, state } = this;
+    const { camera, viewport, hovered, focused, carried, sketch } = this;
+    const state = this.glide?.state(this.state) ?? this.state;
+    if (state === this.state) this.glide = null;
+    else this.redraw();
     const density = devicePixelRatio;
     const isRough = this.moving !== 0 && sketch.isReady(state, camera, density);
-    const draw = isRough ? (context: CanvasRenderingContext2D) => sketch.paint(context) : null;
-    paintGraph(this.context, state, { camera, viewport, hovered, focused, carried, density, sketch: draw });
+    const rough = isRough ? (context: CanvasRenderingContext2D) => sketch.paint(context) : null;
+    paintGraph(this.context, state, { camera, viewport, hovered, focused, carried, density, sketch: rough });
     this.events.painted?.(performance.now() - begin);
   }
 
@@ -184,9 +191,14 @@ export class GraphView {
     this.carried = null;
     const find = ({ scene }: Picture): number => scene.items.findIndex((item) => item.key === anchor?.key);
     const to = anchor ? find(after) : -1;
-    const from = anchor && !anchor.area ? find(before) : -1;
-    const was = anchor?.area ?? (from >= 0 ? itemArea(before.layout, from) : null);
-    if (was && to >= 0) this.look(keepInPlace(this.camera, was, itemArea(after.layout, to)));
+    const from = anchor && !anchor.spot ? find(before) : -1;
+    const was = anchor?.spot ?? (from >= 0 ? entryOf(before.layout, from) : null);
+    if (was && to >= 0) {
+      const now = entryOf(after.layout, to);
+      this.look(keepInPlace(this.camera, was, now));
+      const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches || after.scene.items.length > MOST_GLIDING;
+      this.glide = isCalm ? null : new Glide(before, after, now.x - was.x, now.y - was.y);
+    }
     // Another network may lie somewhere else entirely; an empty stage helps nobody.
     else if (itemsIn(after.scene, after.layout, visibleArea(this.camera, this.viewport)).length === 0) this.fit();
   }
@@ -236,11 +248,11 @@ export class GraphView {
     this.carried = null;
     this.redraw();
     if (!carried || !state) return;
-    const box = itemArea(state.picture.layout, carried.item);
-    const there = { ...box, x: box.x + carried.dx, y: box.y + carried.dy };
-    this.anchor = { key: state.picture.scene.items[carried.item].key, area: there };
+    const [{ scene, layout }, { item, dx, dy }] = [state.picture, carried];
+    const entry = entryOf(layout, item);
+    this.anchor = { key: scene.items[item].key, spot: { x: entry.x + dx, y: entry.y + dy } };
     this.touched = true;
-    this.events.place?.(carried.item, there.x, there.y);
+    this.events.place?.(item, layout.x[item] + dx, layout.y[item] + dy);
   }
 
   hitAt(x: number, y: number): Hit | null {
@@ -252,24 +264,23 @@ export class GraphView {
     const hit = this.hitAt(x, y);
     if (!hit || !this.state) return;
     const { scene } = this.state.picture;
-    const { node, group } = scene.items[hit.item];
+    const { node, address } = scene.items[hit.item];
     if (hit.part === "fold") this.fold(hit.item);
     else if (hit.part === "cell" && hit.record >= 0) {
-      this.events.select?.(scene.model.nodeOfRecord[hit.record], group >= 0 ? -1 : hit.record);
+      this.events.select?.(scene.model.nodeOfRecord[hit.record], address ? -1 : hit.record);
     } else if (hit.part === "box") this.events.select?.(node, -1);
   }
 
   private doubleClick(x: number, y: number): void {
     const hit = this.hitAt(x, y);
     const item = hit?.part === "box" ? this.state?.picture.scene.items[hit.item] : undefined;
-    if (hit && item && item.group >= 0) this.fold(hit.item);
+    if (hit && item?.address) this.fold(hit.item);
   }
 
   private fold(item: number): void {
     if (!this.state) return;
-    const { items, model } = this.state.picture.scene;
-    this.anchorAt(items[item].key);
-    this.events.fold?.(model.groups[items[item].group].address);
+    this.anchorAt(this.state.picture.scene.items[item].key);
+    this.events.fold?.(item);
   }
 
   private setHover(hit: Hit | null, x: number, y: number): void {

@@ -1,6 +1,5 @@
 /** What is below the pointer. */
-import { HEADER } from "../layout/types";
-import type { Picture } from "../layout/client";
+import { HEADER, type Picture } from "../model/scene";
 import { recordAt, type Strips } from "./cells";
 
 export interface Hit {
@@ -26,7 +25,7 @@ export function hitTest(picture: Picture, strips: Strips, x: number, y: number, 
     if (item.open) return { item: i, part: dy <= HEADER ? "fold" : "inside", record: -1 };
     const strip = scale >= SMALLEST_CELL ? strips.of(layout, i) : null;
     if (strip && dy >= strip.y - layout.y[i] - 1) return { item: i, part: "cell", record: recordAt(strip, x) };
-    const corner = item.group >= 0 && dx > layout.width[i] - FOLD_CORNER && dy < FOLD_CORNER;
+    const corner = item.address !== "" && dx > layout.width[i] - FOLD_CORNER && dy < FOLD_CORNER;
     return { item: i, part: corner ? "fold" : "box", record: -1 };
   }
   return null;

@@ -31,7 +31,7 @@ export function twinItems(state: GraphState, most = 120): TwinItem[] {
     key: item.key,
     label: (item.open ? groupWords(scene, start + k) : boxWords(state, start + k)) + (marks.get(start + k) ?? ""),
     level: item.depth + 1,
-    expanded: item.group >= 0 ? item.open : null,
+    expanded: item.address ? item.open : null,
     selected: start + k === state.selectedItem,
     item: start + k,
   }));
@@ -40,16 +40,17 @@ export function twinItems(state: GraphState, most = 120): TwinItem[] {
 const markWords = ({ severity, words }: ItemMark): string => `, ${severity}: ${words.join("; ")}`;
 
 function groupWords(scene: Scene, item: number): string {
-  const { label, size } = scene.model.groups[scene.items[item].group];
-  return `${label}, ${count(size, "tensor")} inside`;
+  const { label, size, members } = scene.items[item];
+  const several = members > 1 ? `${members} equal modules, ` : "";
+  return `${label}, ${several}${count(size, "tensor")} inside`;
 }
 
 function boxWords(state: GraphState, item: number): string {
   const { scene } = state.picture;
-  const { node, group } = scene.items[item];
+  const { node, address, label } = scene.items[item];
   const heat = heatWords(state, state.faces[item]);
-  if (group >= 0) return [groupWords(scene, item), heat].filter(Boolean).join(", ");
-  const { label, kind, shape } = scene.model.nodes[node];
+  if (address) return [groupWords(scene, item), heat].filter(Boolean).join(", ");
+  const { kind, shape } = scene.model.nodes[node];
   return [label, kind, shapeWords(shape), heat].filter(Boolean).join(", ");
 }
 

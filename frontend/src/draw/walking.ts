@@ -1,47 +1,48 @@
 /** Walking through the graph with the arrow keys. */
-import type { Picture } from "../layout/client";
+import type { Picture } from "../model/scene";
 
 export type Direction = "left" | "right" | "up" | "down";
 
 /**
- * The item to go to, or -1. Right and left follow edges to what is computed from here and to what this is computed
- * from, nearest in height first; up and down go to the next box in the same column, or to the nearest one at all.
+ * The item to go to, or -1. Down and up follow edges to what is computed from here and to what this is computed from,
+ * nearest sideways first; left and right go to the next box in the same row, or to the nearest one at all.
  */
 export function walk(picture: Picture, from: number, direction: Direction): number {
   if (from < 0) return picture.scene.items.findIndex((item) => !item.open);
-  return direction === "left" || direction === "right"
+  return direction === "up" || direction === "down"
     ? alongEdge(picture, from, direction)
     : toNeighbour(picture, from, direction);
 }
 
-function alongEdge({ scene, layout }: Picture, from: number, direction: "left" | "right"): number {
+function alongEdge({ scene, layout }: Picture, from: number, direction: "up" | "down"): number {
   const ends: number[] = [];
   for (const edge of scene.edges) {
-    if (direction === "right" && edge.from === from) ends.push(edge.to);
-    if (direction === "left" && edge.to === from) ends.push(edge.from);
+    if (direction === "down" && edge.from === from) ends.push(edge.to);
+    if (direction === "up" && edge.to === from) ends.push(edge.from);
   }
   const here = middle(layout, from);
   return nearest(ends, (item) => {
     const there = middle(layout, item);
     // A box that lies against the direction of the key (a recurrence) is the last choice.
-    const forward = direction === "right" ? there.x - here.x : here.x - there.x;
-    return Math.abs(there.y - here.y) + Math.abs(forward) / 2 + (forward > 0 ? 0 : 1e6);
+    const forward = direction === "down" ? there.y - here.y : here.y - there.y;
+    const isChip = scene.items[item].isChip;
+    return Math.abs(there.x - here.x) + Math.abs(forward) / 2 + (forward > 0 || isChip ? 0 : 1e6) + (isChip ? 1e5 : 0);
   });
 }
 
-function toNeighbour({ scene, layout }: Picture, from: number, direction: "up" | "down"): number {
+function toNeighbour({ scene, layout }: Picture, from: number, direction: "left" | "right"): number {
   const here = middle(layout, from);
   const candidates: number[] = [];
   scene.items.forEach((item, i) => {
-    const ahead = (middle(layout, i).y - here.y) * (direction === "down" ? 1 : -1);
+    const ahead = (middle(layout, i).x - here.x) * (direction === "right" ? 1 : -1);
     if (i !== from && !item.open && ahead > 1) candidates.push(i);
   });
   return nearest(candidates, (item) => {
     const there = middle(layout, item);
     const overlap =
-      Math.min(layout.x[from] + layout.width[from], layout.x[item] + layout.width[item]) -
-      Math.max(layout.x[from], layout.x[item]);
-    return Math.abs(there.y - here.y) + (overlap > 0 ? 0 : 200 + 2 * Math.abs(there.x - here.x));
+      Math.min(layout.y[from] + layout.height[from], layout.y[item] + layout.height[item]) -
+      Math.max(layout.y[from], layout.y[item]);
+    return Math.abs(there.x - here.x) + (overlap > 0 ? 0 : 200 + 2 * Math.abs(there.y - here.y));
   });
 }
 

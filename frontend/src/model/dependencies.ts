@@ -15,15 +15,16 @@ export const NO_DEPENDENCIES: Dependencies = { arrows: new Map(), startsHere: fa
 /** `record` is the selected tensor (a position in the source); -1 takes all tensors of the node alike. */
 export function dependenciesOf(scene: Scene, node: number, record: number): Dependencies {
   if (node < 0) return NO_DEPENDENCIES;
-  const { model, itemOfNode, edgeBetween } = scene;
+  const { model, itemOfTensor, edgeBetween } = scene;
   const arrows = new Map<number, boolean>();
   for (const side of [model.entering, model.leaving]) {
-    for (const i of side[node]) {
-      const { from, to, links } = model.edges[i];
-      const visible = edgeBetween.get(pairKey(itemOfNode[from], itemOfNode[to]));
-      if (visible === undefined) continue;
-      const own = record < 0 || hasEnd(links, record, side === model.entering ? 1 : 0);
-      arrows.set(visible, own || arrows.get(visible) === true);
+    const end = side === model.entering ? 1 : 0;
+    for (const { links } of side[node].map((i) => model.edges[i])) {
+      for (let i = 0; i < links.length; i += 2) {
+        const visible = edgeBetween.get(pairKey(itemOfTensor[links[i]], itemOfTensor[links[i + 1]]));
+        if (visible === undefined) continue;
+        arrows.set(visible, record < 0 || links[i + end] === record || arrows.get(visible) === true);
+      }
     }
   }
   const { recurrent } = model.nodes[node];
@@ -32,11 +33,6 @@ export function dependenciesOf(scene: Scene, node: number, record: number): Depe
     startsHere: model.entering[node].length === 0 && !recurrent,
     endsHere: model.leaving[node].length === 0 && !recurrent,
   };
-}
-
-function hasEnd(links: readonly number[], record: number, end: 0 | 1): boolean {
-  for (let i = end; i < links.length; i += 2) if (links[i] === record) return true;
-  return false;
 }
 
 /**

@@ -5,6 +5,8 @@ export interface Union {
   readonly graph: GraphSource;
   /** Hash of a graph -> for each of its nodes, the position in the union. */
   readonly places: ReadonlyMap<string, Uint32Array>;
+  /** Hashes in the order in which they were put together: the server does it in the same order. */
+  readonly hashes: readonly string[];
 }
 
 export const recordKey = (node: string, role: string, pass: number): string => `${node}\u0000${role}\u0000${pass}`;
@@ -37,5 +39,5 @@ export function unionGraphs(graphs: readonly GraphSource[]): Union {
   }
   const only = graphs.length === 1 ? graphs[0] : undefined;
   const hash = graphs.map((graph) => graph.hash).join("+");
-  return { graph: only ?? { hash, nodes, edges: [...edges.values()] }, places };
+  return { graph: only ?? { hash, nodes, edges: [...edges.values()] }, places, hashes: [...places.keys()] };
 }

@@ -8,10 +8,11 @@ import { useCallback, useMemo } from "react";
 import type { Request } from "../api/cache";
 import type { Floats } from "../api/client";
 import {
-  askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayout, askMetrics, askModules, askNotes, askSamples,
-  askSeries, askStepSample, askTensor, askTrial, askUnits, askView, askViews, saveLayout,
+  askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayout, askMetrics, askModules, askNotes, askPicture,
+  askSamples, askSeries, askStepSample, askTensor, askTrial, askUnits, askView, askViews, saveLayout,
   type SeriesOptions, type TensorKey,
 } from "../api/requests";
+import type { PictureAnswer } from "../api/pictures";
 import type {
   HeatTable, HistogramTable, MetricCurve, MetricTable, SampleTable, SeriesTable, StepSampleTable, StepTable, UnitTable,
 } from "../api/tables";
@@ -73,6 +74,12 @@ export function useGraph(trials: string | readonly string[] | null): Loaded<Unio
   const there = isWhole ? (graphs.values as readonly Graph[]) : null;
   const key = there?.map((graph) => graph.hash).join("+") ?? null;
   const known = unionOf(key, there);
+  if (known && !sourcesOf.has(known)) {
+    const trialOf = new Map(
+      described.values.flatMap((trial) => trial?.graphs.map((hash): [string, string] => [hash, trial.name]) ?? []),
+    );
+    sourcesOf.set(known, known.hashes.map((hash) => [trialOf.get(hash) ?? names[0], hash] as const));
+  }
   const problem = described.problem ?? graphs.problem;
   const pending = known === null && problem === null && names.length > 0;
   const last = useLast(known, names.length > 0);
@@ -94,6 +101,17 @@ function unionOf(key: string | null, graphs: readonly Graph[] | null): Union | n
   }
   return found;
 }
+
+/** Where the boxes of a graph are while some modules are open. */
+export function usePictureNumbers(
+  union: Union | null, trial: string | null, open: readonly string[] | null, layout: Layout,
+): Loaded<PictureAnswer> {
+  const sources = union ? sourcesOf.get(union) : undefined;
+  return useLoaded(sources && trial !== null ? askPicture(sources, trial, open, layout) : null);
+}
+
+/** Which trial has each of the graphs of a union. */
+const sourcesOf = new WeakMap<Union, readonly (readonly [string, string])[]>();
 
 /** One statistic of all tensors over all steps. An empty statistic asks for nothing. */
 export const useHeat = (

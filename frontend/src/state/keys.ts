@@ -38,7 +38,7 @@ export const KEYS: readonly KeyEntry[] = [
   { keys: ["N"], words: "show the finding before", run: () => reach.finding?.(-1) },
   { keys: TABS.map((_, i) => String(i + 1)), words: TABS.join(", "), run: (key) => show(TABS[Number(key) - 1]) },
   { keys: ["?"], words: "this help", run: () => reach.help?.() },
-  { keys: ["←", "→", "↑", "↓"], words: "walk along edges (in the graph), step by step (in the scrubber)" },
+  { keys: ["←", "→", "↑", "↓"], words: "along the flow and across it (in the graph), step by step (in the scrubber)" },
   { keys: ["Enter"], words: "open or close a group (in the graph and the outline)" },
   { keys: ["+", "−"], words: "zoom (in the graph)" },
   { keys: ["Esc"], words: "close what is open" },

@@ -86,7 +86,7 @@ export const FIRST_PAGE: Page = {
   look: NO_LOOK,
   other: {},
   heat: { statistic: "abs_mean", mode: "absolute" },
-  edges: "selected",
+  edges: "all",
   open: null,
   series: { statistic: "std", log: false, histogram: true },
   metrics: { names: [], smoothing: 0, log: false, x: "step" },

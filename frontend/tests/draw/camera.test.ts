@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { transformer } from "../../gallery/networks";
+import { transformer } from "../networks";
 import {
   bringIntoView, fitCamera, keepInPlace, LARGEST_SCALE, pan, toScreen, toWorld, visibleArea, zoomAt,
 } from "../../src/draw/camera";
@@ -10,8 +10,8 @@ import { pictureOf } from "../scenes";
 const viewport = { width: 800, height: 600 };
 const insets = { top: 50, right: 10, bottom: 30, left: 20 };
 
-test("fitting shows everything, clear of the controls, and does not blow small graphs up", () => {
-  const area = { x: 100, y: 50, width: 4000, height: 1000 };
+test("fitting shows everything that can be read, clear of the controls, and does not blow small graphs up", () => {
+  const area = { x: 100, y: 50, width: 1000, height: 600 };
   const camera = fitCamera(area, viewport, insets);
   const [left, top] = toScreen(camera, area.x, area.y);
   const [right, bottom] = toScreen(camera, area.x + area.width, area.y + area.height);
@@ -20,6 +20,15 @@ test("fitting shows everything, clear of the controls, and does not blow small g
   expect(right).toBeLessThanOrEqual(790 + 1e-6);
   expect(bottom).toBeLessThanOrEqual(570 + 1e-6);
   expect(fitCamera({ x: 0, y: 0, width: 50, height: 20 }, viewport, insets).scale).toBe(1.25);
+});
+
+test("what is too high is fitted from its top, what is too wide around its entry, and stays readable", () => {
+  const high = fitCamera({ x: 0, y: 50, width: 300, height: 9000 }, viewport, insets);
+  expect(high.scale).toBe(0.7);
+  expect(toScreen(high, 0, 50)[1]).toBeCloseTo(50);
+  const wide = fitCamera({ x: 0, y: 0, width: 9000, height: 100 }, viewport, insets, 4000);
+  expect(wide.scale).toBe(0.7);
+  expect(toScreen(wide, 4000, 0)[0]).toBeCloseTo(20 + 770 / 2);
 });
 
 test("zooming keeps the point below the pointer, within limits", () => {
@@ -69,7 +78,7 @@ test("edges out of view are left out, all others are kept", () => {
   expect(edgesIn(extents, { x: -1e4, y: -1e4, width: 1e5, height: 1e5 })).toHaveLength(scene.edges.length);
   expect(edgesIn(extents, { x: -900, y: -900, width: 10, height: 10 })).toEqual([]);
   const { from } = scene.edges[7];
-  const area = { x: layout.x[from] + layout.width[from] - 1, y: layout.y[from], width: 2, height: layout.height[from] };
+  const area = { x: layout.x[from], y: layout.y[from] + layout.height[from] - 1, width: layout.width[from], height: 2 };
   expect(edgesIn(extents, area)).toContain(7);
 });
 

@@ -1,6 +1,6 @@
 /** Marks on boxes: on what is seen of a node, the worst on top, in words for those who do not see them. */
 import { expect, test } from "vitest";
-import { recurrentNetwork } from "../../gallery/networks";
+import { recurrentNetwork } from "../networks";
 import { itemMarks, paintMark, severityColor } from "../../src/draw/graph_marks";
 import { graphState, NOTHING_SELECTED } from "../../src/draw/graph_state";
 import type { Theme } from "../../src/draw/theme";
@@ -33,7 +33,7 @@ test("open, every node has its own mark; closed, the group has all of them", () 
   const together = itemMarks(closed.scene, marks);
   expect(together).toHaveLength(1);
   expect(together[0]).toMatchObject({ severity: "error", begins: true, words: ["dead units", "as there"] });
-  expect(closed.scene.items[together[0].item].group).toBeGreaterThan(0);
+  expect(closed.scene.items[together[0].item].address).not.toBe("");
 });
 
 test("they are derived anew only when the picture or the marks change", () => {

@@ -1,15 +1,14 @@
 /** What a frame consists of: drawn on a canvas that only takes notes. */
 import { expect, test } from "vitest";
-import { recurrentNetwork, transformer } from "../../gallery/networks";
-import { fitCamera, wholeArea } from "../../src/draw/camera";
+import { recurrentNetwork, transformer } from "../networks";
+import { wholeArea } from "../../src/draw/camera";
 import { paintGraph } from "../../src/draw/graph_paint";
 import { graphState, NOTHING_SELECTED, type GraphInput, type GraphState } from "../../src/draw/graph_state";
 import type { Theme } from "../../src/draw/theme";
 import { selectionSentence, twinItems } from "../../src/draw/twin";
-import type { Picture } from "../../src/layout/client";
-import { defaultOpen } from "../../src/model/folding";
 import { buildGraph } from "../../src/model/graph";
 import { ABSENT, emptyHeat, fitScale, HAS_NAN, VALUE } from "../../src/model/heat";
+import type { Picture } from "../../src/model/scene";
 import { KINDS } from "../../src/model/source";
 import { nodeNamed, pictureOf } from "../scenes";
 
@@ -43,20 +42,22 @@ function notebook(): Notes {
   return { texts, calls, context: context as unknown as CanvasRenderingContext2D };
 }
 
-const viewport = { width: 1000, height: 700 };
+const viewport = { width: 1000, height: 2400 };
 const input = (picture: Picture, more: Partial<GraphInput> = {}): GraphInput => ({
   picture, theme, heat: null, scale: null, selection: NOTHING_SELECTED, allEdges: false, present: null, ...more,
 });
 const paint = (state: GraphState, scale?: number): Notes => {
   const notes = notebook();
-  const whole = fitCamera(wholeArea(state.picture.layout), viewport);
-  const camera = scale ? { x: 0, y: 0, scale } : whole;
-  paintGraph(notes.context, state, { camera, viewport, density: 1, hovered: -1, focused: false });
+  const { width, height } = wholeArea(state.picture.layout);
+  const whole = Math.min(1, viewport.width / width, viewport.height / height);
+  paintGraph(notes.context, state, {
+    camera: { x: 0, y: 0, scale: scale ?? whole }, viewport, density: 1, hovered: -1, focused: false,
+  });
   return notes;
 };
 
 const model = buildGraph(recurrentNetwork());
-const picture = pictureOf(model.source, defaultOpen(model));
+const picture = pictureOf(model.source, new Set(["encoder", "memory"]));
 const large = pictureOf(transformer(40));
 
 test("close up every box has its label, far out none has", () => {

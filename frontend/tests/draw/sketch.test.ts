@@ -1,6 +1,6 @@
 /** When an image may stand for the graph. Drawing itself is replaced by counting: there is no canvas here. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { transformer } from "../../gallery/networks";
+import { transformer } from "../networks";
 import { Sketch } from "../../src/draw/graph_sketch";
 import { graphState, NOTHING_SELECTED, type GraphInput, type GraphState } from "../../src/draw/graph_state";
 import { KINDS } from "../../src/model/source";

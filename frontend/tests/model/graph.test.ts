@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recurrentNetwork, tinyNetwork, transformer } from "../../gallery/networks";
+import { recurrentNetwork, tinyNetwork, transformer } from "../networks";
 import { buildGraph } from "../../src/model/graph";
 import { nodeNamed, sketch } from "../scenes";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { gaussian, generator } from "../../gallery/networks";
+import { gaussian, generator } from "../networks";
 import {
   addUp, BINS, binOf, binRange, binSpan, decadeBins, histogramOf, onLinearAxis, total, valueSpan, ZERO_BIN,
 } from "../../src/model/histogram";

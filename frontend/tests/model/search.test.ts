@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { transformer } from "../../gallery/networks";
+import { transformer } from "../networks";
 import { buildGraph } from "../../src/model/graph";
 import { scoreOf, searchGraph } from "../../src/model/search";
 

@@ -14,7 +14,7 @@ const EVERYTHING: State = {
     },
     other: { step: 0, trial: "leaky, run", role: null, sample: null },
     heat: { statistic: "", mode: "past" },
-    edges: "all",
+    edges: "selected",
     open: [],
     series: { statistic: "abs_mean", log: true, histogram: false },
     metrics: { names: ["loss/a,b", "lr"], smoothing: 0.85, log: true, x: "time" },

@@ -1,10 +1,8 @@
-"""Draw a trace: check what was asked, simplify the picture, hand it to Graphviz."""
+"""Draw a trace: check what was asked, simplify the picture, write it as SVG, or as what is made of SVG."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -17,26 +15,32 @@ from endoscope.analysis.picture_close import close
 from endoscope.analysis.picture_fold import fold as fold_repeats
 from endoscope.analysis.picture_repeats import LARGE
 from endoscope.analysis.picture_roll import roll
+from endoscope.analysis.picture_svg import svg_text
 from endoscope.analysis.picture_zoom import absorb, inside, zoom
 from endoscope.capture.scene import picture_of, totals_text
-from endoscope.errors import BadArgument, EndoscopeError, MissingDependencyError
+from endoscope.errors import BadArgument, MissingDependencyError
 
 if TYPE_CHECKING:
     from endoscope.capture.result import Trace
 
 FORMATS = ("svg", "png", "pdf", "dot")
-_QUICK = ("-Gnslimit=0.1", "-Gsplines=line")  # few rounds of optimisation, straight arrows
+_PIXELS = 2.0  # of a PNG for each unit of the drawing
+_MOST_PIXELS = 8000.0  # in either direction
 
 
 class DotSource(str):
     """Text in the DOT language. A notebook shows the picture."""
 
-    __slots__ = ()
+    __slots__ = ("_svg",)
+    _svg: str
+
+    def __new__(cls, source: str, svg: str = "") -> DotSource:
+        made = super().__new__(cls, source)
+        made._svg = svg
+        return made
 
     def _repr_svg_(self) -> str | None:
-        if shutil.which("dot") is None:
-            return None  # the notebook shows the text instead
-        return run_dot(self, "svg").decode()
+        return self._svg or None
 
 
 def draw(
@@ -46,19 +50,48 @@ def draw(
     rolled: bool = False,
     depth: int | None = None,
     module: str | None = None,
-    direction: str = "up",
+    direction: str = "down",
     fold: bool = True,
 ) -> DotSource | Path:
     """Draw to an SVG, PNG, PDF or DOT file, or return the DOT source; see `docs/reference/draw.md`."""
     _check(depth, direction)
     format_ = None if path is None else _format(Path(path))
     picture = simplified(trace, rolled=rolled, depth=depth, module=module, fold=fold)
-    source = DotSource(dot_text(picture, direction))
     if path is None or format_ is None:
-        return source
-    content = source.encode() if format_ == "dot" else run_dot(source, format_)
+        return DotSource(dot_text(picture, direction), svg_text(picture, direction))
+    if format_ == "dot":
+        content = dot_text(picture, direction).encode()
+    else:
+        svg = svg_text(picture, direction)
+        content = _png(svg) if format_ == "png" else _pdf(svg) if format_ == "pdf" else svg.encode()
     Path(path).write_bytes(content)
     return Path(path)
+
+
+def _png(svg: str) -> bytes:
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as error:
+        raise MissingDependencyError(
+            "A PNG needs the package resvg-py, which is not installed: pip install resvg-py. "
+            "An SVG needs nothing: let the name of the file end in .svg."
+        ) from error
+    width, height = (float(part) for part in svg.partition('viewBox="0 0 ')[2].partition('"')[0].split())
+    zoom = min(_PIXELS, _MOST_PIXELS / max(width, height))
+    if width > height:
+        return bytes(svg_to_bytes(svg_string=svg, width=round(width * zoom)))
+    return bytes(svg_to_bytes(svg_string=svg, height=round(height * zoom)))
+
+
+def _pdf(svg: str) -> bytes:
+    try:
+        from cairosvg import svg2pdf
+    except (ImportError, OSError) as error:  # OSError: the package is there, the library cairo is not
+        raise MissingDependencyError(
+            "A PDF needs the package cairosvg, which cannot be used here "
+            f"({error}): pip install cairosvg. An SVG needs nothing: let the name of the file end in .svg."
+        ) from error
+    return bytes(svg2pdf(bytestring=svg.encode()))
 
 
 def _check(depth: int | None, direction: str) -> None:
@@ -99,8 +132,8 @@ def simplified(trace: Trace, *, rolled: bool, depth: int | None, module: str | N
         picture = picture.with_fact(f"{everything - len(picture.nodes):,} nodes of repeated blocks (×) not drawn")
     if len(picture.nodes) > LARGE:
         warnings.warn(
-            f"The picture of {trace.name} has {len(picture.nodes):,} nodes, which takes long to lay out and is hard "
-            "to read. Draw less of it: rolled=True, depth=1, module='...'" + ("" if fold else ", fold=True") + ".",
+            f"The picture of {trace.name} has {len(picture.nodes):,} nodes, which is hard to read. "
+            "Draw less of it: rolled=True, depth=1, module='...'" + ("" if fold else ", fold=True") + ".",
             stacklevel=4,
         )
     return picture
@@ -134,29 +167,3 @@ def _unknown_module(trace: Trace, module: str) -> str:
     if not near:
         return f"There is no module {module!r}: {trace.name} has no modules."
     return f"{trace.name} has no module {module!r}. Nearest: {', '.join(near)}. print(trace) lists all of them."
-
-
-def run_dot(source: str, format_: str, patience_secs: float = 20.0) -> bytes:
-    """Let Graphviz lay the picture out: beautifully, or quickly if that takes too long or crashes it."""
-    program = shutil.which("dot")
-    if program is None:
-        raise MissingDependencyError(
-            "Drawing needs the program `dot` of Graphviz, which was not found. Install it with "
-            "`apt-get install graphviz`, `brew install graphviz`, `conda install graphviz` or from graphviz.org, "
-            "or draw to a file that ends in .dot, which needs no program."
-        )
-    command = [program, f"-T{format_}"]
-    done = _run(command, source, patience_secs)
-    if done is None or done.returncode < 0:
-        done = _run([*command, *_QUICK], source, None)
-    if done is None or done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[:500] if done else ""
-        raise EndoscopeError(f"The program `dot` failed: {said or 'it said nothing'}")
-    return done.stdout
-
-
-def _run(command: list[str], source: str, patience: float | None) -> subprocess.CompletedProcess[bytes] | None:
-    try:
-        return subprocess.run(command, input=source.encode(), capture_output=True, check=False, timeout=patience)
-    except subprocess.TimeoutExpired:
-        return None

@@ -348,7 +348,7 @@ class Trace:
         rolled: bool = False,
         depth: int | None = None,
         module: str | None = None,
-        direction: str = "up",
+        direction: str = "down",
         fold: bool = True,
     ) -> Any:
         """Draw the graph to an SVG, PNG, PDF or DOT file; without a path return the DOT source."""

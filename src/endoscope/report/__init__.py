@@ -2,5 +2,5 @@
 
 diagnose ─► findings ─┐
 recording ─► curves, pictures (charts, heat) ─┼─► sections ─► build: one page, everything escaped (markup)
-graph ─► fold ─► layers ─► drawing ───────────┘
+graph ─► network ─► drawing ──────────────────┘
 """

@@ -15,17 +15,16 @@ from endoscope.query.open import look
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
 from endoscope.report import charts, evidence, facts_part, findings_part, numbers, together_part
-from endoscope.report.drawing import Mark, draw
-from endoscope.report.folding import fold
+from endoscope.report.drawing import Mark, draw, kind_of
 from endoscope.report.markup import Markup, join, tag
-from endoscope.report.network import read_network
+from endoscope.report.network import folded_for, places, read_network
 from endoscope.report.style import STYLE
 
 #: Nothing may be fetched and nothing may run, whatever a recording says.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _MOST_METRICS = 24
 _COLUMNS = ("trial", "found", "recorded steps", "began", "most important")
-_KINDS = ("input", "computed", "module", "target", "loss", "output")
+_KINDS = ("input", "parameter", "buffer", "computed", "module", "target", "loss", "output")
 
 
 class Trial:
@@ -210,20 +209,23 @@ def _curves(trial: Trial) -> Markup | None:
 
 def _graph(trial: Trial) -> Markup | None:
     network = read_network(trial.recording)
-    if not network.parts:
+    if network is None:
         return None
-    folded = fold(network, evidence.flags(trial.findings))
-    marks: dict[str, list[Mark]] = {}
+    folded = folded_for(network, evidence.flags(trial.findings))
+    known = places(network)
+    marks: dict[int, list[Mark]] = {}
     for number, finding in enumerate(trial.findings, 1):
-        place = network.place_of(finding.node)
-        if place:
+        box = folded.box_of[known[finding.node]] if finding.node in known else -1
+        if box >= 0:
             mark = Mark(number, finding.severity, finding.title, f"finding-{trial.number}-{number}")
-            marks.setdefault(folded.box_of[place], []).append(mark)
+            marks.setdefault(box, []).append(mark)
     label = f"dependency graph of {trial.name}"
-    total, shown = len(network.parts) + len(network.reader), len(folded.boxes)
-    told = f"{numbers.whole(total)} nodes"
-    told += f", folded to {shown} boxes; parameters are told with what reads them." if shown < total else "."
-    kinds = [kind for kind in _KINDS if any(box.kind == kind for box in folded.boxes.values())]
+    shown = [box for box in folded.boxes if not box.open]
+    told = f"{numbers.whole(len(known))} nodes" + (
+        f", folded to {len(shown)} boxes." if len(shown) < len(known) else "."
+    )
+    found = {kind_of(network, box) for box in shown}
+    kinds = [kind for kind in _KINDS if kind in found]
     legend = tag(
         "span", [tag("span", tag("i", class_=f"swatch kind-{k}"), k, class_="key") for k in kinds], class_="legend"
     )
@@ -231,5 +233,5 @@ def _graph(trial: Trial) -> Markup | None:
         "section",
         tag("h3", "Dependency graph"),
         tag("p", join([told, " "]), legend, class_="soft"),
-        tag("div", draw(folded, marks, label), class_="stage"),
+        tag("div", draw(network, folded, marks, label), class_="stage"),
     )

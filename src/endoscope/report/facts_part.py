@@ -10,7 +10,6 @@ from typing import Any
 from endoscope.findings.gaps import summed_up
 from endoscope.query.recording import Recording
 from endoscope.report import numbers
-from endoscope.report.folding import natural
 from endoscope.report.markup import Child, Markup, tag
 from endoscope.report.numbers import plural
 
@@ -145,6 +144,11 @@ def _network(recording: Recording) -> Markup | None:
     more = f" ({len(shown)} of {len(modules)} modules)" if len(shown) < len(modules) else ""
     head = tag("tr", [tag("th", word, class_="number" if word == "parameters" else None) for word in _COLUMNS])
     return tag("details", tag("summary", f"Modules{more}"), tag("table", head, rows, class_="modules"))
+
+
+def natural(address: str) -> tuple[tuple[int, int | str], ...]:
+    """For sorting: layers.2 before layers.10."""
+    return tuple((0, int(piece)) if piece.isdigit() else (1, piece) for piece in address.split("."))
 
 
 def _depth(module: Mapping[str, Any]) -> int:

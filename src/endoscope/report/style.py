@@ -5,6 +5,7 @@ _LIGHT = """
   --ink: #1a2029; --ink-soft: #4d5967; --ink-faint: #667281; --accent: #2459d6; --accent-soft: #e8efff;
   --error: #c0302a; --warning: #9c5606; --info: #46689a; --good: #257a50;
   --error-soft: #fdeceb; --warning-soft: #fdf2e3; --info-soft: #ebf1f9; --good-soft: #e6f4ec;
+  --parameter: #9a650f;
   --input: #257a50; --computed: #6056d6; --module: #4d5967; --target: #0f748c; --loss: #b83280; --output: #c0302a;
   --c0: #2459d6; --c1: #c4541f; --c2: #257a50; --c3: #8a3fb5; --c4: #0f748c; --c5: #9a650f;
 """
@@ -13,6 +14,7 @@ _DARK = """
   --ink: #e7ebf0; --ink-soft: #a3afbd; --ink-faint: #8b97a6; --accent: #7aa5ff; --accent-soft: #1d2a44;
   --error: #ff8379; --warning: #f3a64a; --info: #8fb2e5; --good: #52c48c;
   --error-soft: #341c1c; --warning-soft: #33261a; --info-soft: #1d2733; --good-soft: #17281f;
+  --parameter: #e0ab4c;
   --input: #52c48c; --computed: #9d95ff; --module: #a3afbd; --target: #4fc0d9; --loss: #f07cc0; --output: #ff8379;
   --c0: #6f9cff; --c1: #f08a55; --c2: #52c48c; --c3: #c78bef; --c4: #4fc0d9; --c5: #e0ab4c;
 """
@@ -116,6 +118,7 @@ g[class^="severity-"] > circle { fill: var(--severity); }
 .tip { fill: var(--line-strong); }
 .kind-input { --kind: var(--input); } .kind-computed { --kind: var(--computed);
   } .kind-module { --kind: var(--module); }
+.kind-parameter, .kind-buffer { --kind: var(--parameter); }
 .kind-target { --kind: var(--target); } .kind-loss { --kind: var(--loss); } .kind-output { --kind: var(--output); }
 .swatch[class*="kind-"] { background: var(--kind); }
 .body { fill: var(--raised); stroke: var(--kind, var(--module)); stroke-width: 1.2; }
@@ -124,7 +127,7 @@ g[class^="severity-"] > circle { fill: var(--severity); }
 .box[class*="severity-"] .body { fill: var(--severity-soft); stroke: var(--severity); stroke-width: 2.4;
   stroke-dasharray: none; }
 .name { font-size: 12px; font-weight: 600; fill: var(--ink); }
-.note { font-size: 10.5px; fill: var(--ink-soft); }
+.note { font-size: 10.5px; fill: var(--ink-soft); } .end { text-anchor: end; }
 g.badge circle { fill: var(--severity); }
 g.badge text { font-size: 10px; font-weight: 700; fill: var(--panel); }
 

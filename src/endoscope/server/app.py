@@ -27,6 +27,7 @@ from endoscope.server.answers import as_json
 from endoscope.server.checking import Checking
 from endoscope.server.library import Library
 from endoscope.server.page_files import STATIC, PageFiles
+from endoscope.server.pictures import Pictures
 from endoscope.server.routes_tables import Heats
 from endoscope.server.security import Access, Guard
 from endoscope.server.views import Views
@@ -56,6 +57,7 @@ def create(library: Library, views: Views | None = None, access: Access | None =
     app.state.checking = Checking(library)
     app.state.live = live.Live(library, views, app.state.checking)
     app.state.heats = Heats()
+    app.state.pictures = Pictures()
     return app
 
 

@@ -1,14 +1,18 @@
-"""The user's arrangement of the graph: read and saved."""
+"""Where the boxes of the graph are, and the user's own arrangement of them: read and saved."""
 
 from __future__ import annotations
+
+import json
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from endoscope.errors import BadArgument
+from endoscope.query import bulk
 from endoscope.query.recording import Recording
-from endoscope.server import asked, layouts
+from endoscope.server import asked, layouts, pictures
 from endoscope.server.answers import as_json
 from endoscope.server.sent import json_of
 
@@ -24,7 +28,41 @@ async def save(request: Request) -> Response:
     return as_json(layout)
 
 
+def picture(request: Request) -> Response:
+    """Boxes and edges while some modules are open."""
+    names = request.query_params.getlist("graph")
+    if not names:
+        raise BadArgument("The address lacks graph=…, a trial and the hash of one of its graphs: graph=trial/hash.")
+    library = asked.library_of(request)
+    graphs = {}
+    for name in names:
+        trial, _, found = name.rpartition("/")
+        graphs[name] = bulk.graph(library.get(trial), found)
+    modules = library.get(asked.text(request, "trial") or names[0].rpartition("/")[0]).modules.get("modules", [])
+    types = {entry["address"]: entry["type"] for entry in modules}
+    arrangement = asked.text(request, "arrangement")
+    layout = layouts.empty() if arrangement is None else layouts.check(_json(arrangement))
+    drawable = _pictures(request).drawable(graphs, types, layout)
+    open_ = asked.words(request, "open") if "open" in request.query_params else None
+    pins = {key: (float(x), float(y)) for key, (x, y) in layout["pins"].items()}
+    return Response(pictures.picture(drawable, open_, pins), media_type="application/octet-stream")
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadArgument(f"arrangement=… is no JSON: {error}") from error
+
+
+def _pictures(request: Request) -> pictures.Pictures:
+    found = request.app.state.pictures
+    assert isinstance(found, pictures.Pictures)
+    return found
+
+
 ROUTES = [
+    Route("/api/picture", picture),
     Route("/api/trials/{trial}/layout", read, methods=["GET"]),
     Route("/api/trials/{trial}/layout", save, methods=["PUT"]),
 ]

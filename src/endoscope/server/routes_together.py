@@ -20,7 +20,7 @@ from starlette.routing import Match, Route
 
 from endoscope.errors import BadArgument, EndoscopeError, LookupFailed
 from endoscope.query.recording import Recording
-from endoscope.server import asked, first_look, routes_layout, routes_tables, routes_trials, wire
+from endoscope.server import asked, first_look, layouts, routes_layout, routes_tables, routes_trials, wire
 from endoscope.server.answers import InPieces, as_json, to_json
 from endoscope.server.library import Library
 
@@ -81,10 +81,23 @@ def _first(library: Library) -> list[str]:
     hashes = list(dict.fromkeys(step.graph for step in steps if step.graph))[-_MOST_GRAPHS:]
     return [
         here,
+        *_picture(name, recording, hashes),
         *(f"{here}/{word}" for word in ("tensors", "modules", "layout", *(f"graphs/{h}" for h in hashes))),
         *newest,
         *first_look.addresses(recording, here),
     ]
+
+
+def _picture(name: str, recording: Recording, hashes: list[str]) -> list[str]:
+    """Where everything in the graph is, unless the user has arranged it: then the page sends the arrangement along."""
+    try:
+        is_arranged = layouts.read(recording.path) != layouts.empty()
+    except EndoscopeError:
+        is_arranged = False
+    if is_arranged or not hashes:
+        return []
+    graphs = "".join(f"&graph={quote(f'{name}/{found}', safe='')}" for found in hashes)
+    return [f"picture?trial={quote(name, safe='')}{graphs}"]
 
 
 def _joined(addresses: list[str], answers: list[Response]) -> Response:

@@ -191,6 +191,21 @@ class Layout(TypedDict):
     groups: list[str]  # prefixes of names that get a box of their own
 
 
+class PictureHead(TypedDict):
+    """What stands before the numbers of a picture of the graph."""
+
+    boxes: int
+    edges: int
+    tensors: int
+    points: int  # numbers in all paths
+    width: float
+    height: float
+    opened: list[str]  # addresses of open modules
+    addresses: list[str]  # of modules with a box
+    labels: list[str]  # per box
+    details: list[str]
+
+
 class Finding(TypedDict):
     """One thing that looks wrong."""
 

@@ -1,6 +1,5 @@
 """Numbers about tensors: of the whole, per sample, per unit, a histogram, quantiles, singular values."""
 
-from zlib import crc32
 
 from endoscope.stats.answers import Answers, joined
 from endoscope.stats.copying import copy_tensors
@@ -9,6 +8,6 @@ from endoscope.stats.request import Measured, Request
 from endoscope.stats.singular import Spectrum, spectrum
 
 __all__ = [
-    "Answers", "Measured", "Request", "Spectrum", "copy_tensors", "crc32", "joined", "measure",
+    "Answers", "Measured", "Request", "Spectrum", "copy_tensors", "joined", "measure",
     "measure_part", "spectrum", "warm",
 ]  # fmt: skip

@@ -12,17 +12,18 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
   const { model, items } = state.picture.scene;
   const item = items[hit.item];
   if (!item) return null;
-  if (item.open) return <>close {model.groups[item.group].address || "group"}</>;
+  if (item.open) return <>close {item.address}</>;
   const record = hit.record >= 0 ? hit.record : state.faces[hit.item];
   const { node, role, pass, source } = model.source.nodes[record];
   const { kind, shape, passes } = model.nodes[model.nodeOfRecord[record]];
   const mark = state.itemMarks.find((each) => each.item === hit.item);
   return (
     <>
-      {item.group >= 0 && (
+      {item.address && (
         <div>
           {hit.part === "fold" ? "open " : ""}
-          <b>{model.groups[item.group].address}</b>, {model.groups[item.group].size} inside
+          <b>{item.address}</b>
+          {item.members > 1 && ` and ${item.members - 1} like it`}, {item.size} inside
         </div>
       )}
       <div>

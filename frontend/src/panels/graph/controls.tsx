@@ -1,6 +1,6 @@
 /** What the colours of the graph show, and which arrows are drawn. */
 import { memo } from "react";
-import { openAll, type OpenGroups } from "../../model/folding";
+import { EVERYTHING, type OpenGroups } from "../../model/folding";
 import type { GraphModel } from "../../model/graph";
 import { HEAT_STATISTICS, heatStatistic } from "../../model/heat_statistics";
 import { act, isComparing, usePart, useShownPart, type Page } from "../../state/page";
@@ -78,7 +78,7 @@ export function FoldControls({ model, open }: { readonly model: GraphModel; read
       <Button
         label="Open all modules"
         disabled={open.size >= groups}
-        onClick={() => act.page({ open: [...openAll(model)] })}
+        onClick={() => act.page({ open: [EVERYTHING] })}
       >
         open all
       </Button>

@@ -37,7 +37,7 @@ interface Props extends ShownGraph {
   readonly union: Union;
 }
 
-function Loaded({ model, union, open, layout, save }: Props) {
+function Loaded({ model, union, open, layout, save, picture, pictureProblem, isCurrent }: Props) {
   const edges = usePart((page) => page.edges);
   const selection = useSelection(model);
   const wanted = useWanted();
@@ -65,6 +65,9 @@ function Loaded({ model, union, open, layout, save }: Props) {
   return (
     <GraphStage
       model={model}
+      picture={picture}
+      problem={pictureProblem}
+      current={isCurrent}
       open={open}
       onOpen={(groups) => act.page({ open: [...groups] })}
       selection={selection}

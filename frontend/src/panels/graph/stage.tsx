@@ -11,13 +11,12 @@ import type { Hit } from "../../draw/hit";
 import { cameraFromMinimap, Minimap } from "../../draw/minimap";
 import { onThemeChange, pageTheme } from "../../draw/theme";
 import { walk, type Direction } from "../../draw/walking";
-import type { Picture } from "../../layout/client";
-import { pinAt } from "../../layout/pins";
-import type { Pins } from "../../layout/sizes";
-import { toggle, type OpenGroups } from "../../model/folding";
+import { groupsAround, toggle, type OpenGroups } from "../../model/folding";
 import type { Marks } from "../../model/findings";
 import type { GraphModel } from "../../model/graph";
 import type { Heat, HeatScale } from "../../model/heat";
+import { pinAt, type Picture, type Scene } from "../../model/scene";
+import type { Layout } from "../../api/types";
 import { Button, Empty } from "../../ui/parts";
 import { Tooltip } from "../../ui/tooltip";
 import { BoxNote } from "./box_note";
@@ -25,10 +24,15 @@ import "./graph.css";
 import { Legend } from "./legend";
 import { takeFocusWish } from "./reveal";
 import { GraphTwin } from "./twin";
-import { usePicture } from "./use_picture";
 
 export interface GraphStageProps {
   readonly model: GraphModel;
+  /** The last one that was laid out; null while there is none. */
+  readonly picture: Picture | null;
+  /** Why there is none. */
+  readonly problem?: string | null;
+  /** False while its successor is being laid out. */
+  readonly current: boolean;
   readonly open: OpenGroups;
   readonly onOpen: (open: Set<string>) => void;
   readonly selection?: GraphSelection;
@@ -39,7 +43,7 @@ export interface GraphStageProps {
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
   readonly marks?: Marks | null;
-  readonly pins?: Pins;
+  readonly pins?: Layout["pins"];
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
   /** Boxes are being moved by hand: every drag of a box puts it somewhere else. */
@@ -67,9 +71,9 @@ const ARROWS: Record<string, Direction> = {
 };
 
 export function GraphStage(props: GraphStageProps) {
-  const { model, open, heat = null, scale = null, allEdges = false, present = null, marks = null, children } = props;
+  const { model, picture, problem = null, current, children } = props;
+  const { heat = null, scale = null, allEdges = false, present = null, marks = null } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
-  const { picture, problem, current } = usePicture(model, open, props.pins);
   const [theme, setTheme] = useState(pageTheme);
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
@@ -82,8 +86,10 @@ export function GraphStage(props: GraphStageProps) {
   latest.current = props;
   const [pointed, setPointed] = useState<{ hit: Hit; x: number; y: number } | null>(null);
 
-  const fold = useCallback((address: string) => {
-    latest.current.onOpen(toggle(latest.current.model, latest.current.open, address));
+  const fold = useCallback((item: number) => {
+    const { model: graph, open: before, selection: chosen } = latest.current;
+    const scene = view.current?.current?.picture.scene;
+    if (scene) latest.current.onOpen(toggle(graph, before, addressToFold(scene, item, chosen?.node ?? -1)));
   }, []);
   useEffect(() => {
     const minimap = new Minimap(map.current as HTMLCanvasElement);
@@ -148,16 +154,16 @@ export function GraphStage(props: GraphStageProps) {
   const selectItem = useCallback((item: number): void => {
     const scene = view.current?.current?.picture.scene;
     if (!scene || item < 0) return;
-    if (scene.items[item].open) fold(scene.model.groups[scene.items[item].group].address);
+    if (scene.items[item].open) fold(item);
     else choose.current(scene.items[item].node, -1);
     view.current?.reveal(item);
   }, [fold]);
   const foldItem = useCallback((item: number): void => {
     const scene = view.current?.current?.picture.scene;
     const entry = scene?.items[item];
-    if (!scene || !entry || entry.group < 0) return;
+    if (!entry?.address) return;
     view.current?.anchorAt(entry.key);
-    fold(scene.model.groups[entry.group].address);
+    fold(item);
   }, [fold]);
   const keys = (event: KeyboardEvent): void => {
     const state = view.current?.current;
@@ -180,7 +186,7 @@ export function GraphStage(props: GraphStageProps) {
         className="stage-canvas"
         tabIndex={0}
         role="application"
-        aria-label="Dependency graph. Arrow keys walk along edges, Enter opens or closes, F shows all."
+        aria-label="Dependency graph. Arrow keys walk along edges, Enter opens or closes, F fits it into view."
         onKeyDown={keys}
       />
       <div className="stage-bar" ref={bar}>{children}</div>
@@ -217,6 +223,16 @@ export function GraphStage(props: GraphStageProps) {
       </Tooltip>
     </section>
   );
+}
+
+/** Of a stack of equal modules the one is opened in which something is selected, else the first. */
+function addressToFold({ model, items, itemOfNode }: Scene, item: number, selected: number): string {
+  const { address, members } = items[item];
+  if (members < 2 || selected < 0 || itemOfNode[selected] !== item) return address;
+  const container = address.slice(0, address.lastIndexOf(".") + 1);
+  const inside = (other: string): boolean =>
+    other.startsWith(container) && !other.slice(container.length).includes(".");
+  return groupsAround(model, selected).find(inside) ?? address;
 }
 
 type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };

@@ -2,10 +2,11 @@
 import { useMemo } from "react";
 import type { Layout, Modules } from "../../api/types";
 import { EMPTY_LAYOUT } from "../../model/arranging";
-import { defaultOpen, type OpenGroups } from "../../model/folding";
+import { EVERYTHING, type OpenGroups } from "../../model/folding";
 import { buildGraph, type GraphModel } from "../../model/graph";
+import { pictureOf, type Picture, type PictureNumbers } from "../../model/scene";
 import type { Union } from "../../model/union";
-import { useGraph, useLayout, useModules } from "../../state/data";
+import { useGraph, useLayout, useModules, usePictureNumbers } from "../../state/data";
 import { isComparing, useMainTrial, usePart, useShownPart, useTrials } from "../../state/page";
 
 export interface ShownGraph {
@@ -17,6 +18,11 @@ export interface ShownGraph {
   readonly save: (layout: Layout) => Promise<string | null>;
   /** Why there is none. */
   readonly problem: string | null;
+  /** Where everything is: the last picture that was there. */
+  readonly picture: Picture | null;
+  readonly pictureProblem: string | null;
+  /** False while another picture is asked for. */
+  readonly isCurrent: boolean;
 }
 
 /** Trials whose graphs are put together: those on the page, and the one that is compared with. */
@@ -43,11 +49,28 @@ export function useShownGraph(): ShownGraph {
     [ready, graph.value, modules.value, layout.renames, layout.groups],
   );
   const chosen = usePart((page) => page.open);
+  const numbers = usePictureNumbers(model ? graph.value : null, trial, chosen, layout);
+  const isCurrent = model !== null && numbers.value !== null && !numbers.pending;
+  const picture = isCurrent && model && numbers.value ? placed(model, numbers.value) : lastPicture;
+  const opened = numbers.value?.head.opened;
   const open = useMemo(
-    () => (chosen ? new Set(chosen) : model ? defaultOpen(model) : new Set<string>()),
-    [chosen, model],
+    () => new Set(chosen && !chosen.includes(EVERYTHING) ? chosen : (opened ?? [])),
+    [chosen, opened],
   );
-  return { model, union: graph.value, open, layout, save, problem: graph.problem ?? loaded.problem };
+  return {
+    model, union: graph.value, open, layout, save, problem: graph.problem ?? loaded.problem, picture,
+    pictureProblem: numbers.problem, isCurrent,
+  };
+}
+
+let lastPicture: Picture | null = null;
+const pictures = new WeakMap<PictureNumbers, Picture>();
+
+/** The same picture for the same answer, whoever asks. */
+function placed(model: GraphModel, numbers: PictureNumbers): Picture {
+  let found = pictures.get(numbers);
+  if (found?.scene.model !== model) pictures.set(numbers, (found = pictureOf(model, numbers)));
+  return (lastPicture = found);
 }
 
 interface Known {

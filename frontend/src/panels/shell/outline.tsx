@@ -1,6 +1,6 @@
 /** Left: modules and nodes as a tree. Only the rows in sight exist, so thousands are no matter. */
 import { memo, useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
-import { defaultOpen, groupsAround } from "../../model/folding";
+import { groupsAround, type OpenGroups } from "../../model/folding";
 import type { GraphModel } from "../../model/graph";
 import { shapeText } from "../../model/names";
 import { wholeNumber } from "../../model/numbers";
@@ -14,15 +14,22 @@ const EXTRA = 6; // rows beyond both ends, so that scrolling shows no gap
 
 export function Outline() {
   const node = useShownPart("a", (shown) => shown.node);
-  const { model, problem } = useShownGraph();
+  const { model, problem, picture, open } = useShownGraph();
   if (problem) return <Empty>{problem}</Empty>;
-  if (!model) return null;
+  if (!model || !picture) return null;
   if (model.nodes.length === 0) return <Empty>No tensor has been recorded yet.</Empty>;
-  return <Tree model={model} selected={node} />;
+  return <Tree model={model} selected={node} firstOpen={open} />;
 }
 
-function Tree({ model, selected }: { readonly model: GraphModel; readonly selected: string | null }) {
-  const [open, setOpen] = useState<ReadonlySet<string>>(() => defaultOpen(model));
+interface Props {
+  readonly model: GraphModel;
+  readonly selected: string | null;
+  /** What is open in the graph when the outline is first shown. */
+  readonly firstOpen: OpenGroups;
+}
+
+function Tree({ model, selected, firstOpen }: Props) {
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => firstOpen);
   const chosen = model.byName.get(selected ?? "") ?? -1;
   useEffect(() => {
     if (chosen < 0) return;
