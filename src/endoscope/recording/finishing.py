@@ -89,6 +89,7 @@ class Finisher:
         self._raw_bytes += package.raw_bytes
         gaps = [*package.gaps, *self._new(package.left_out)]
         self.gaps += len(gaps)
+        gaps += self._new(package.too_large)
         seconds = time.perf_counter() - started
         self.seconds += seconds
         record = StepRecord(

@@ -41,7 +41,8 @@ class Package:
     measured: Measured
     raw: list[tuple[int, Any, list[int] | None]] = field(default_factory=list)  # row, values, samples
     raw_bytes: int = 0
-    left_out: list[GapRecord] = field(default_factory=list)  # by a limit; said once
+    too_large: list[GapRecord] = field(default_factory=list)  # for raw values; said once
+    left_out: list[GapRecord] = field(default_factory=list)  # the same for what cannot be had at any step
     gaps: list[GapRecord] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -69,11 +70,12 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
         keys = [_key(name, of, shape, dtype, dim, sources.get((name.node, name.role, name.kind), ""))
                 for name, of, shape, dtype, dim in meter.keys]  # fmt: skip
         raw = meter.raw
+        too_large = [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
         left_out = [*captured.refused]
-        left_out += [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
         return Package(
-            keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes, left_out=left_out, gaps=rows.gaps,
+            keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes, too_large=too_large, left_out=left_out,
+            gaps=rows.gaps,
             extra={name: value for name, value in extra.items() if value},
         )  # fmt: skip
 
