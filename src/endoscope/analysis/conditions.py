@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -170,7 +170,7 @@ class _Reader:
         if depth > _DEEPEST:
             raise self.error(f"more than {_DEEPEST} levels inside each other", node.col_offset)
 
-    def unknown(self, name: str, known: tuple[str, ...], what: str, at: int) -> BadArgument:
+    def unknown(self, name: str, known: Sequence[str], what: str, at: int) -> BadArgument:
         close = nearest(name, known, 1)
         hint = f", did you mean {close[0]!r}?" if close else "."
         return self.error(f"there is no statistic {name!r} {what}{hint} There are {' '.join(known)}", at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from endoscope.schema.stats import SAMPLE, WHOLE
 class Lazy(Mapping[str, Any]):
     """Statistics by name, looked up when they are asked for."""
 
-    def __init__(self, names: tuple[str, ...], find: Callable[[str], Any]) -> None:
+    def __init__(self, names: Sequence[str], find: Callable[[str], Any]) -> None:
         self._names = names
         self._find = find
 

@@ -18,7 +18,6 @@ from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
 from endoscope.findings.registry import all_checks, choose
-from endoscope.query import bulk
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 
@@ -76,7 +75,7 @@ def with_silenced(
     with np.errstate(all="ignore"):  # NaN means "not recorded" here; comparisons with it are false
         seen = [(check, one) for check in checks for one in run_check(check, facts, settings.limits_of(check, changes))]
         ranked = ranking.rank(seen, facts)
-    bulk.release(recording)
+    recording.tables.release()
     return explained([_finding(entry, facts) for entry in ranked])
 
 

@@ -104,7 +104,7 @@ def curves_of(recording: Recording, finding: Finding) -> Curves | None:
 
 
 def recording_has(recording: Recording, node: str) -> bool:
-    return bool(node) and any(key.node == node for key in bulk.keys_of(recording).values())
+    return bool(node) and any(key.node == node for key in recording.tables.keys.by_number.values())
 
 
 def by_type(series: Series) -> list[Line]:
@@ -230,14 +230,14 @@ def step_ticks(steps: np.ndarray) -> list[heat.Tick]:
 def _units(recording: Recording, finding: Finding, statistic: str) -> Picture | None:
     keys = {
         number
-        for number, key in bulk.keys_of(recording).items()
+        for number, key in recording.tables.keys.by_number.items()
         if (key.node, key.role, key.of) == (finding.node, finding.role, finding.of)
     }
     steps = [step for step in recording.steps if not finding.types or step.type in finding.types]
     steps = [steps[place] for place in evenly(len(steps), _MOST_COLUMNS).tolist()]
     columns, shown = [], []
     for step in steps:
-        batch = bulk.rows_of_step(recording, "units", step)
+        batch = recording.tables.batch("units", step)
         row = next(_rows_with(batch, keys), None) if batch is not None else None
         if batch is None or row is None:
             continue

@@ -107,7 +107,7 @@ class Heats:
         self._kept: OrderedDict[tuple[object, ...], bulk.Matrix] = OrderedDict()
 
     def get(self, recording: Recording, of: str, statistic: str) -> bulk.Matrix:
-        key = (recording, bulk.state(recording), of, statistic)
+        key = (recording, recording.tables.state, of, statistic)
         with self._lock:
             found = self._kept.get(key)
             if found is None:

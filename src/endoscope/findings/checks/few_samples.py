@@ -11,7 +11,6 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.rows import Rows
 from endoscope.findings.units import MOST_STEPS, chosen_steps
-from endoscope.query import bulk
 from endoscope.store.streams import to_numpy
 
 
@@ -50,7 +49,7 @@ def _shares(facts: Facts, rows: Rows, wanted: set[int], least: int) -> dict[int,
     """Row -> (place of the step, share of the largest sample, which sample)."""
     found: dict[int, list[tuple[int, float, int]]] = {}
     for place in chosen_steps(len(facts.steps), MOST_STEPS).tolist() if wanted else ():
-        batch = bulk.rows_of_step(facts.recording, "samples", facts.steps[place])
+        batch = facts.recording.tables.batch("samples", facts.steps[place])
         if batch is None:
             continue
         norms, offsets = to_numpy(batch.column("norm").values), to_numpy(batch.column("norm").offsets)
