@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError
+from endoscope.findings.check import Evidence
 from endoscope.findings.finding import Finding
+from endoscope.findings.registry import all_checks
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
@@ -22,56 +24,8 @@ from endoscope.store.streams import to_numpy
 
 _MOST_COLUMNS = 160  # steps in a picture
 _MOST_UNITS = 96
-_QUANTILES = ("q05", "q50", "q95")
 _NEXT_TO_NOTHING = 0.01  # share of the elements that are not zero
 _ROOM = 0.13  # of the height of a picture, for one label
-
-
-class Shown(NamedTuple):
-    """How a check is shown: whose numbers, which statistics, and of the units which."""
-
-    statistics: tuple[str, ...]
-    of: str = "own"  # own, gradient (of every loss) or update
-    units: str = ""  # statistic of units that is shown as a picture; empty: none
-
-
-#: Check -> what shows it. Everything else is shown by its spread and its largest magnitude.
-_BY_CHECK: dict[str, Shown] = {
-    "asymmetric_range": Shown(_QUANTILES),
-    "attention_collapse": Shown(_QUANTILES),
-    "bad_initialisation": Shown(("std",)),
-    "branch_imbalance": Shown(("norm",), "gradient"),
-    "class_imbalance": Shown(("mean",)),
-    "collapsed_batch": Shown(("std",), units="std"),
-    "conflicting_losses": Shown(("norm",), "gradient"),
-    "constant_features": Shown(("std",), units="std"),
-    "dead_units": Shown(("zeros",), units="abs_max"),
-    "dead_weights": Shown(("zeros",)),
-    "diverging_weights": Shown(("norm",)),
-    "dormant_units": Shown(("abs_mean",), units="abs_max"),
-    "exploding_gradient": Shown(("norm",), "gradient"),
-    "few_samples": Shown(("norm",), "gradient"),
-    "growing_activations": Shown(("std",)),
-    "inputs_not_normalised": Shown(("mean", "std")),
-    "loss_imbalance": Shown(("norm",), "gradient"),
-    "massive_activations": Shown(("abs_max", "q99"), units="abs_max"),
-    "missing_gradient": Shown(("norm",)),
-    "nonfinite": Shown(("nans", "infs", "neg_infs")),
-    "overflow_underflow": Shown(("abs_max",)),
-    "rank_collapse": Shown(("std",)),
-    "residual_ignored": Shown(("abs_mean",)),
-    "saturated": Shown(_QUANTILES, units="mean"),
-    "scale_range": Shown(("std",)),
-    "sign_collapse": Shown(_QUANTILES),
-    "spiking_gradient": Shown(("norm",), "gradient"),
-    "train_eval_mismatch": Shown(("std",)),
-    "unchanged_parameters": Shown(("norm",), "update"),
-    "unshuffled": Shown(("mean",)),
-    "update_ratio": Shown(("norm",), "update"),
-    "vanishing_gradient": Shown(("norm",), "gradient"),
-    "zero_gradient": Shown(("norm",), "gradient"),
-}
-_OTHERWISE = Shown(("std", "abs_max"))
 
 
 class Curves(NamedTuple):
@@ -87,7 +41,7 @@ def curves_of(recording: Recording, finding: Finding) -> Curves | None:
         return Curves(finding.node, by_type(recording.metrics[finding.node]))
     if not recording_has(recording, finding.node):
         return None
-    shown = _BY_CHECK.get(finding.check, _OTHERWISE)
+    shown = _evidence(finding)
     found: list[tuple[str, Series]] = []
     for of in _which(recording, finding, shown):
         for statistic in shown.statistics:
@@ -101,6 +55,11 @@ def curves_of(recording: Recording, finding: Finding) -> Curves | None:
         return Curves(title, by_type(found[0][1]))
     lines = [Line(name, series.steps, series.values, n) for n, (name, series) in enumerate(found)]
     return Curves(title, lines)
+
+
+def _evidence(finding: Finding) -> Evidence:
+    check = all_checks().get(finding.check)
+    return (check.evidence if check else None) or Evidence()
 
 
 def recording_has(recording: Recording, node: str) -> bool:
@@ -117,14 +76,14 @@ def by_type(series: Series) -> list[Line]:
     return lines
 
 
-def _which(recording: Recording, finding: Finding, shown: Shown) -> list[str]:
+def _which(recording: Recording, finding: Finding, shown: Evidence) -> list[str]:
     if shown.of == "gradient":
         losses = [GRADIENT + loss for loss in recording.losses]
         return [finding.of] if finding.of in losses and finding.check != "loss_imbalance" else losses
     return ["update"] if shown.of == "update" else [finding.of]
 
 
-def _name(statistic: str, of: str, shown: Shown) -> str:
+def _name(statistic: str, of: str, shown: Evidence) -> str:
     words = {"zeros": "share of zeros", "abs_max": "largest magnitude", "abs_mean": "mean magnitude"}
     told = words.get(statistic, statistic)
     if of.startswith(GRADIENT):
@@ -159,7 +118,7 @@ def pictures_of(recording: Recording, finding: Finding) -> list[Picture]:
     if not recording_has(recording, finding.node):
         return []
     found = [_histogram(recording, finding)]
-    statistic = _BY_CHECK.get(finding.check, _OTHERWISE).units
+    statistic = _evidence(finding).units
     if statistic:
         found.append(_units(recording, finding, statistic))
     return [picture for picture in found if picture is not None]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.rows import Rows
@@ -67,6 +67,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"share": 0.6, "batch": 8},
+    evidence=Evidence(("norm",), of="gradient"),
     causes=(
         "Outliers or wrong labels.",
         "Weights of samples, or a loss (squared error) that grows fast with the error.",
