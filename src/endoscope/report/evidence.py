@@ -47,7 +47,7 @@ def curves_of(recording: Recording, finding: Finding) -> Curves | None:
         for statistic in shown.statistics:
             series = _series(recording, finding, statistic, of)
             if series is not None:
-                found.append((_name(statistic, of, shown), series))
+                found.append((_name(recording, statistic, of), series))
     if not found:
         return None
     title = f"{' · '.join(dict.fromkeys(name for name, _ in found))} of {finding.node}"
@@ -83,17 +83,23 @@ def _which(recording: Recording, finding: Finding, shown: Evidence) -> list[str]
     return ["update"] if shown.of == "update" else [finding.of]
 
 
-def _name(statistic: str, of: str, shown: Evidence) -> str:
-    words = {"zeros": "share of zeros", "abs_max": "largest magnitude", "abs_mean": "mean magnitude"}
-    told = words.get(statistic, statistic)
+def _name(recording: Recording, statistic: str, of: str) -> str:
+    label = _label(recording, statistic)
+    told = f"share of {label}" if statistic == "zeros" else label
     if of.startswith(GRADIENT):
         return f"{told} of the gradient of {of.removeprefix(GRADIENT)}"
     return f"{told} of the update" if of == "update" else told
 
 
+def _label(recording: Recording, statistic: str) -> str:
+    return next((one.label for one in recording.tables.statistics if one.name == statistic), statistic)
+
+
 def _series(recording: Recording, finding: Finding, statistic: str, of: str) -> Series | None:
     try:
         found = recording.series(finding.node, statistic, of=of, role=finding.role)
+        if not len(found):
+            return None  # the recording is older than the statistic
         if statistic != "zeros":
             return found
         counts = recording.series(finding.node, "count", of=of, role=finding.role)
@@ -213,8 +219,7 @@ def _units(recording: Recording, finding: Finding, statistic: str) -> Picture | 
     scaled = np.sqrt(values / (top or 1.0))
     ticks = [heat.Tick((n + 0.5) / len(units), str(units[n])) for n in evenly(len(units), 5).tolist()]
     some = f"{len(units)} of {len(columns[0])} units" if len(units) < len(columns[0]) else "every unit"
-    words = {"abs_max": "largest magnitude", "std": "spread over the batch", "mean": "magnitude of the mean"}
-    note = f"{words[statistic]} of {some}; dark: 0, bright: {numbers.short(top)}"
+    note = f"magnitude of the {_label(recording, statistic)} of {some}; dark: 0, bright: {numbers.short(top)}"
     image = heat.picture(scaled, ticks, step_ticks(np.array(shown)), f"units of {finding.node}")
     return Picture("units over steps", note, image)
 
