@@ -98,7 +98,7 @@ def _label(recording: Recording, statistic: str) -> str:
 def _series(recording: Recording, finding: Finding, statistic: str, of: str) -> Series | None:
     try:
         found = recording.series(finding.node, statistic, of=of, role=finding.role)
-        if not len(found):
+        if np.isnan(found.values).all():
             return None  # the recording is older than the statistic
         if statistic != "zeros":
             return found
