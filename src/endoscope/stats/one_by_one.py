@@ -25,19 +25,24 @@ def measure(
     waiting: dict[torch.device, list[tuple[str, int, Tensor]]] = {}
     with torch.no_grad():
         for number, tensor in tensors.items():
-            numbers = real(tensor.detach().reshape(-1), precision_of(tensor.device))
-            if not_finite[number]:
-                numbers = numbers[numbers.isfinite()]
-            for one in statistics if numbers.numel() else ():
+            for one in statistics if tensor.numel() > not_finite[number] else ():
                 try:
-                    waiting.setdefault(tensor.device, []).append((one.name, number, _answer(one, numbers)))
+                    numbers = _numbers_of(tensor, all_finite=not not_finite[number])
+                    answer = (one.name, number, _answer(one, numbers))
                 except Exception as problem:  # it is the user's code, and must not stop a training run
                     problems.append((number, f"statistic {one.name}: {type(problem).__name__}: {problem}"))
+                else:
+                    waiting.setdefault(tensor.device, []).append(answer)
         for answers in waiting.values():
             values = torch.stack([value for _, _, value in answers]).cpu().tolist()  # one copy for each device
             for (name, number, _), value in zip(answers, values, strict=True):
                 found[name][number] = value
     return found, problems
+
+
+def _numbers_of(tensor: Tensor, *, all_finite: bool) -> Tensor:
+    numbers = real(tensor.detach().reshape(-1), precision_of(tensor.device))
+    return numbers if all_finite else numbers[numbers.isfinite()]
 
 
 def _answer(statistic: Statistic, numbers: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def train(root: Path, trial: str = "first", steps: int = 6, weight: float = 1.0)
             optimizer.zero_grad()
             model(torch.randn(32, 8)).square().mean().backward()
             optimizer.step()
-    return run.path
+    return Path(run.path)
 
 
 TRAIN = """
