@@ -2,6 +2,7 @@
 
 import { UNIT_STATISTICS } from "../api/types";
 
+/** In the order of the bar and of the keys 1, 2, …; all but the graph have a folder of this name in panels. */
 export const TABS = ["graph", "metrics", "compare", "network", "notes", "views", "run", "findings"] as const;
 export type Tab = (typeof TABS)[number];
 
