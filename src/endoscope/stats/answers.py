@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, SAMPLE, SWEPT, UNIT
+from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, SAMPLE, SWEPT, UNIT, WHOLE
 from endoscope.stats.kernels import address_of
 from endoscope.stats.plan import together
 from endoscope.stats.request import Measured
@@ -100,7 +100,7 @@ def joined(parts: Sequence[Answers]) -> Measured:
     plan = together([part.plan for part in parts])
     first, values, offsets = _trimmed(parts)
     return Measured(
-        whole=_by_name(_beside([part.whole for part in parts])) | _more([part.more for part in parts]),
+        whole=_with_more(_by_name(_beside([part.whole for part in parts])), [part.more for part in parts]),
         hist_first=first,
         hist_values=values,
         hist_offsets=offsets,
@@ -122,8 +122,12 @@ def _by_name(table: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _more(parts: list[dict[str, NDArray[np.float64]]]) -> dict[str, NDArray[Any]]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def _with_more(swept: dict[str, NDArray[Any]], parts: list[dict[str, NDArray[np.float64]]]) -> dict[str, NDArray[Any]]:
+    """All statistics, in the order of the columns."""
+    if not parts[0]:
+        return swept
+    all_of = swept | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: all_of[name] for name in WHOLE}
 
 
 def _beside(blocks: list[NDArray[Any]]) -> NDArray[Any]:
