@@ -15,6 +15,7 @@ from typing import Any
 
 from endoscope.analysis.plain_patterns import nearest
 from endoscope.errors import BadArgument
+from endoscope.schema import plugins
 from endoscope.schema.stats import SAMPLE, WHOLE
 
 Numbers = Mapping[str, Any]  # statistic -> number or array; of samples under "sample.<statistic>"
@@ -151,6 +152,8 @@ class _Reader:
 
     def statistic(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
+            if node.id not in WHOLE:
+                plugins.load()  # one of them may register it
             if node.id not in WHOLE:
                 raise self.unknown(node.id, WHOLE, "of the whole tensor", node.col_offset)
             self.whole[node.id] = None

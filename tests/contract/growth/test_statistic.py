@@ -160,6 +160,20 @@ def test_rules_and_triggers_know_it(recorded: Path) -> None:
     assert [one.node for one in found] == ["1"]
 
 
+def test_a_rule_in_a_file_knows_that_of_an_installed_plug_in(recorded: Path, tmp_path: Path) -> None:
+    (tmp_path / "endoscope.toml").write_text('[anomalies]\ntails = "1: kurtosis > 1"\n', encoding="utf-8")
+    command = ("-m", "endoscope", "check", str(recorded / "first"), "--only", "tails")
+    done = run(install(tmp_path, PLUG_IN), *command, folder=tmp_path)
+    assert done.returncode == 1 and "tails" in done.stdout, done.stderr
+    assert "there is no statistic 'kurtosis'" in run(None, *command, folder=tmp_path).stderr
+
+
+def test_a_function_sees_it_where_nobody_registered_it(recorded: Path) -> None:
+    with endoscope.anomaly("tails", lambda look: look.statistics["kurtosis"] > 1, nodes="1"):
+        found = endoscope.diagnose(recorded / "first", checks=["tails"])
+    assert [one.node for one in found] == ["1"]
+
+
 def test_older_recordings_show_a_gap_alone_and_in_a_folder(recorded: Path, tmp_path: Path) -> None:
     old = train(recorded, "old", steps=3)
     assert "kurtosis" not in [one.name for one in endoscope.open(old).tables.statistics]
