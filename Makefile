@@ -5,6 +5,7 @@
 #   make check    lint, formatting, types, house rules
 #   make bench    every benchmark, each prints one table
 #   make docs     check the documentation: links, headings, examples
+#   make generated  write what follows from the code: the table of statistics, the types of the page
 #   make page     build the web page into the package (installing does it too)
 #   make kernels  compile the kernels of statistics into the package (installing does it too)
 #
@@ -18,7 +19,7 @@ PAGE := $(BIN)/python frontend/bundle.py
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs page kernels bytecode install graphviz chromium clean
+.PHONY: help demo test check bench docs generated page kernels bytecode install graphviz chromium clean
 .DEFAULT_GOAL := help
 
 help:
@@ -77,6 +78,11 @@ bench: $(INSTALLED) page kernels bytecode
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pytest -q $(DOCS_TESTS)
+
+# Tests say when these files are stale.
+generated: $(INSTALLED)
+	$(BIN)/python docs/make_statistics.py
+	$(BIN)/python -m endoscope.server.typescript frontend/src/api/types.ts
 
 install: $(INSTALLED)
 

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from endoscope.replay.divergence import compare
     from endoscope.replay.rerun import rerun
     from endoscope.replay.validate import validate
+    from endoscope.schema.stats import statistic
     from endoscope.server.launch import show
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Run", "__version__", "anomaly", "changes", "compare", "correlate", "diagnose", "differences", "editing", "edits",
-    "errors", "open", "origin", "policies", "probe_batch", "rerun", "show", "trace", "tracing", "validate",
+    "errors", "open", "origin", "policies", "probe_batch", "rerun", "show", "statistic", "trace", "tracing", "validate",
 ]  # fmt: skip
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
@@ -54,6 +55,7 @@ _TARGETS = {
     "probe_batch": "endoscope.findings.batch_probe:probe_batch",
     "rerun": "endoscope.replay.rerun:rerun",
     "show": "endoscope.server.launch:show",
+    "statistic": "endoscope.schema.stats:statistic",
     "trace": "endoscope.capture.trace:trace",
     "tracing": "endoscope.capture.trace:tracing",
     "validate": "endoscope.replay.validate:validate",

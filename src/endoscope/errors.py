@@ -15,6 +15,7 @@ EndoscopeError                   everything below; catch this to catch us and no
 
 DamageWarning (a UserWarning)    part of a recording cannot be read; the rest can
 RecordingWarning (a UserWarning) something could not be recorded; training goes on
+PluginWarning (a UserWarning)    an installed plug-in could not be imported; everything else works
 
 Every message says what was seen, why it cannot work and what to type instead. ``http_status`` is what the
 server answers when the error reaches it.
@@ -103,3 +104,7 @@ class DamageWarning(UserWarning):
 
 class RecordingWarning(UserWarning):
     """Something could not be recorded. Training goes on; the recording says what is missing."""
+
+
+class PluginWarning(UserWarning):
+    """An installed package that names itself a plug-in of Endoscope could not be imported; it is left out."""

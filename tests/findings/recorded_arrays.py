@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,10 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from endoscope.schema.recording import Key, RawValues, StepRecord
-from endoscope.schema.stats import COUNTS, QUANTILES, SAMPLE, UNIT, WHOLE
+from endoscope.schema.stats import COUNTS, SAMPLE, UNIT, WHOLE, registered
 from endoscope.store.writer import TrialWriter
+from tests.stats import twin
 from tests.store.made_up import Measured
 
+_STATISTICS = {one.name: one for one in registered()}
 Arrays = Mapping[str, np.ndarray]  # node -> [samples, units]; a node named "x" is the input, "w.…" a parameter
 
 
@@ -76,23 +79,7 @@ def measured(arrays: Sequence[np.ndarray]) -> Measured:
 
 
 def _whole(name: str, array: np.ndarray) -> float:
-    finite = array[np.isfinite(array)]
-    counts = {
-        "count": array.size,
-        "zeros": (array == 0).sum(),
-        "nans": np.isnan(array).sum(),
-        "infs": np.isposinf(array).sum(),
-        "neg_infs": np.isneginf(array).sum(),
-    }
-    if name in counts:
-        return float(counts[name])
-    if name in QUANTILES:
-        return float(np.quantile(finite, QUANTILES[name]))
-    numbers = {
-        "mean": finite.mean, "std": finite.std, "min": finite.min, "max": finite.max, "abs_mean": np.abs(finite).mean,
-        "abs_max": np.abs(finite).max, "norm": lambda: np.linalg.norm(finite),
-    }  # fmt: skip
-    return float(numbers[name]())
+    return twin.of_one(_STATISTICS[name], [x for x in array.ravel().tolist() if name in COUNTS or math.isfinite(x)])
 
 
 def _unit(name: str, array: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from endoscope.query.recording import Gap, Note, Recording
 from endoscope.query.series import Series
 from endoscope.query.sql import Answer
 from endoscope.query.steps import Step
+from endoscope.query.tables import Tables
 from endoscope.query.values import Histogram
 from endoscope.replay.divergence import Apart, Comparison
 from endoscope.replay.report import Failure, Report
@@ -40,7 +41,8 @@ PAGES = {
     Loop: "loops", Op: "op", FunctionCall: "op", Relations: "op", Place: "op", ParameterUse: "op",
     TraceGraph: "graph", GraphEdge: "graph",
     Report: "validate", Failure: "validate", Edit: "edits", Comparison: "edits", Apart: "edits",
-    Recording: "reading", Recordings: "reading", Step: "reading", Series: "reading", Answer: "reading",
+    Recording: "reading", Recordings: "reading", Tables: "reading", Step: "reading", Series: "reading",
+    Answer: "reading",
     Note: "reading", Gap: "reading", Histogram: "reading", Finding: "findings",
     Origin: "origin", Operand: "origin", Shift: "origin", Change: "origin",
     Correlation: "correlation", Interval: "correlation", Anomaly: "anomalies", Look: "anomalies",

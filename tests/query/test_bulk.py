@@ -32,7 +32,7 @@ def test_one_step_is_read_without_checking_the_others(tmp_path: Path) -> None:
         found = bulk.step_table(recording, bulk.step_at(recording, 2))
         assert found["mean"].to_pylist() == measured(3, seed=2).whole["mean"].tolist()
         assert recording.problems == []
-    bulk.silence(recording)
+    recording.tables.silence()
     with pytest.raises(ValueNotKept, match="Something is damaged"):
         bulk.step_table(recording, bulk.step_at(recording, 9))
     assert recording.series("layer.0", "mean").steps.tolist() == list(range(9))
@@ -50,7 +50,7 @@ def test_memory_that_was_given_back_is_read_again(tmp_path: Path) -> None:
     bulk.warm(recording)
     series = recording.series("layer.0", "mean")
     array = recording.tensor("layer.0", 3)
-    bulk.release(recording)
+    recording.tables.release()
     check_steps(recording, range(30))
     assert np.array_equal(recording.series("layer.0", "mean").values, series.values)
     assert np.array_equal(recording.tensor("layer.0", 3), array)

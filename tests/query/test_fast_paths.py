@@ -60,7 +60,7 @@ def test_the_table_of_a_step_row_by_row(small: Recording) -> None:
 
 
 def test_names_that_are_lost_are_null(small: Recording) -> None:
-    names = small._names().columns(np.array([0, 4, 77], np.int32), ("node", "role", "pass", "shape"))
+    names = small.tables.names.columns(np.array([0, 4, 77], np.int32), ("node", "role", "pass", "shape"))
     assert names["node"].to_pylist() == ["encoder", "sums", None]
     assert names["role"].to_pylist() == ["", "digit 1", None]
     assert names["pass"].to_pylist() == [1, 1, None]

@@ -6,7 +6,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from endoscope.schema.stats import STATISTICS
+from endoscope.schema.stats import BUILT_IN
 from endoscope.stats import Measured, Request, measure, reductions
 from tests.stats import compare
 from tests.stats.plain_torch import measure_with_torch
@@ -127,6 +127,8 @@ def test_large_tensors_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     assert_agree(ours, measure_with_torch(requests), requests)
 
 
-def test_every_statistic_is_either_a_formula_or_a_quantile() -> None:
-    assert all((one.of is None) is (one.level is not None) for one in STATISTICS)
-    assert not any(one.level is not None and (one.is_count or one.of_samples or one.of_units) for one in STATISTICS)
+def test_every_statistic_is_measured_in_one_way_and_has_a_twin() -> None:
+    for one in BUILT_IN:
+        ways = [one.of is not None, one.level is not None, one.measure is not None]
+        assert sum(ways) == 1 and one.twin is not None and one.about, one.name
+        assert ways[0] or not (one.is_count or one.of_samples or one.of_units), one.name

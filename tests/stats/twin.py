@@ -1,4 +1,4 @@
-"""Every statistic once more, slowly: a few lines of plain Python over `.tolist()`."""
+"""Every statistic once more, slowly: its twin, which is a few lines of plain Python, over `.tolist()`."""
 
 import bisect
 import itertools
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from endoscope.schema.stats import HISTOGRAM_BINS, QUANTILES, ZERO_BIN, histogram_edges
+from endoscope.schema.stats import HISTOGRAM_BINS, ZERO_BIN, Statistic, histogram_edges, registered
 
 EDGES = histogram_edges()
 
@@ -25,46 +25,12 @@ def numbers_of(tensor: torch.Tensor) -> list[float]:
 def whole(numbers: Sequence[float]) -> dict[str, float]:
     """Statistics of the whole, or of a sample, or of a unit: the definitions are the same."""
     finite = [x for x in numbers if math.isfinite(x)]
-    counts = {
-        "count": len(numbers),
-        "zeros": sum(x == 0 for x in numbers),
-        "nans": sum(math.isnan(x) for x in numbers),
-        "infs": sum(math.isinf(x) for x in numbers),
-        "neg_infs": sum(x == -math.inf for x in numbers),
-    }
-    return counts | moments(finite) | {name: quantile(finite, level) for name, level in QUANTILES.items()}
+    return {one.name: of_one(one, numbers if one.is_count else finite) for one in registered()}
 
 
-def moments(finite: list[float]) -> dict[str, float]:
-    names = ("mean", "std", "abs_mean", "min", "max", "abs_max", "norm")
-    if not finite:
-        return dict.fromkeys(names, math.nan)
-    largest = max(abs(x) for x in finite)
-    unit = largest or 1.0  # everything is measured in this, so that no square overflows or vanishes
-    scaled = [x / unit for x in finite]
-    mean = math.fsum(scaled) / len(scaled)
-    std = math.sqrt(math.fsum((x - mean) ** 2 for x in scaled) / len(scaled))
-    absolute = math.fsum(abs(x) for x in scaled) / len(scaled)
-    norm = math.sqrt(math.fsum(x * x for x in scaled))
-    return dict(
-        zip(
-            names,
-            (mean * unit, std * unit, absolute * unit, min(finite), max(finite), largest, norm * unit),
-            strict=True,
-        )
-    )
-
-
-def quantile(finite: list[float], level: float) -> float:
-    """numpy's linear definition."""
-    if not finite:
-        return math.nan
-    ordered = sorted(finite)
-    position = level * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    part = position - below
-    return ordered[below] * (1 - part) + ordered[above] * part
+def of_one(statistic: Statistic, numbers: Sequence[float]) -> float:
+    assert statistic.twin is not None
+    return statistic.twin(numbers) if numbers or statistic.is_count else math.nan
 
 
 def histogram(numbers: Iterable[float]) -> list[int]:

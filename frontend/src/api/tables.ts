@@ -2,7 +2,7 @@
 import type { Table } from "@uwdata/flechette";
 import { listAt, lists, metadata, numberAt, numbers, textAt, texts } from "./columns";
 import { namesIn, placesOf, plainOf, type Named, type Names } from "./named";
-import type { StepFacts } from "./types";
+import { UNIT_STATISTICS, type StepFacts } from "./types";
 
 const NO_NUMBERS = new Uint32Array(0);
 
@@ -26,7 +26,7 @@ export class StepTable implements Names {
     ({ node: this.node, role: this.role, of: this.of, pass: this.pass } = named.names);
   }
 
-  /** A statistic (see WHOLE_STATISTICS) of all rows. */
+  /** A statistic (see the trial's statistics) of all rows. */
   statistic(name: string): Float64Array {
     let found = this.#columns.get(name);
     if (!found) this.#columns.set(name, (found = numbers(this.#table, name)));
@@ -141,7 +141,7 @@ export interface StepSampleTable {
   readonly role: readonly string[];
   readonly of: readonly string[];
   readonly pass: Float64Array;
-  /** See SAMPLE_STATISTICS. */
+  /** One of samples. */
   readonly statistic: (name: string) => Float64Array;
 }
 
@@ -153,23 +153,19 @@ export function stepSampleTable(table: Table, named = namesIn(table)): StepSampl
   };
 }
 
-/** Samples of one tensor at one step: `sample`, and one column per statistic (see SAMPLE_STATISTICS). */
+/** Samples of one tensor at one step: `sample`, and one column per statistic of samples. */
 export type SampleTable = Readonly<Record<string, Float64Array>>;
 /** Units of one tensor at one step, over the batch, flattened. */
-export interface UnitTable {
-  readonly shape: readonly number[];
-  readonly mean: Float64Array;
-  readonly std: Float64Array;
-  readonly abs_max: Float64Array;
-}
+export type UnitTable = Readonly<UnitColumns> & { readonly shape: readonly number[] };
+type UnitColumns = Record<(typeof UNIT_STATISTICS)[number], Float64Array>;
 
 export function sampleTable(table: Table): SampleTable {
   return Object.fromEntries((table.names as string[]).map((name) => [name, numbers(table, name)]));
 }
 
 export function unitTable(table: Table): UnitTable {
-  const [mean, std, abs_max] = ["mean", "std", "abs_max"].map((name) => numbers(table, name));
-  return { shape: metadata<number[]>(table, "shape", []), mean, std, abs_max };
+  const columns = Object.fromEntries(UNIT_STATISTICS.map((name) => [name, numbers(table, name)]));
+  return { ...(columns as UnitColumns), shape: metadata(table, "shape", []) };
 }
 
 /** One metric: its own steps, in the order in which they were logged. */

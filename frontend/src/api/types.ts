@@ -5,51 +5,6 @@ export const SELECTION_VERSION = 1;
 export const HISTOGRAM_BINS = 257;
 export const ZERO_BIN = 128;
 export const LOWEST_EXPONENT = -32;
-export const WHOLE_STATISTICS = [
-  "count",
-  "zeros",
-  "nans",
-  "infs",
-  "neg_infs",
-  "mean",
-  "std",
-  "abs_mean",
-  "min",
-  "max",
-  "abs_max",
-  "norm",
-  "q01",
-  "q05",
-  "q25",
-  "q50",
-  "q75",
-  "q95",
-  "q99",
-] as const;
-export const COUNTS = [
-  "count",
-  "zeros",
-  "nans",
-  "infs",
-  "neg_infs",
-] as const;
-export const SAMPLE_STATISTICS = [
-  "mean",
-  "std",
-  "abs_mean",
-  "min",
-  "max",
-  "abs_max",
-  "norm",
-  "zeros",
-  "nans",
-  "infs",
-] as const;
-export const UNIT_STATISTICS = [
-  "mean",
-  "std",
-  "abs_max",
-] as const;
 
 /** One of several answers that travel together. */
 export interface Part {
@@ -93,6 +48,20 @@ export interface Catalog {
   readonly trials: readonly TrialSummary[];
 }
 
+/** One statistic, as menus and labels show it. */
+export interface Statistic {
+  readonly name: string;
+  readonly label: string;
+  /** Of colours: for magnitudes, for shares, for both signs */
+  readonly scale: "log" | "linear" | "diverging";
+  /** Colours show its share of all elements */
+  readonly isCount: boolean;
+  /** It is also known of each sample */
+  readonly ofSamples: boolean;
+  /** It is also known of each unit over the batch */
+  readonly ofUnits: boolean;
+}
+
 /** All recorded steps of a trial, one list per fact, in the order in which they were recorded. */
 export interface StepColumns {
   /** N-th recorded step of the trial, from 0; gaps where steps were thinned */
@@ -127,6 +96,8 @@ export interface Trial {
   readonly losses: readonly string[];
   /** Why steps were recorded */
   readonly reasons: readonly string[];
+  /** That were recorded of whole tensors */
+  readonly statistics: readonly Statistic[];
   readonly steps: StepColumns;
   /** Hashes */
   readonly graphs: readonly string[];
@@ -442,7 +413,7 @@ export interface HeatRow {
   readonly values: readonly number[];
 }
 
-/** One tensor at one step. Beside these, one column for each of WHOLE_STATISTICS. */
+/** One tensor at one step. Beside these, one column for each of the trial's statistics. */
 export interface StepRow {
   readonly pass: number;
   readonly node: string;
@@ -461,7 +432,7 @@ export interface StepRow {
   readonly raw: boolean;
 }
 
-/** One sample of one tensor at one step. Beside these, one column for each of SAMPLE_STATISTICS. */
+/** One sample of one tensor at one step. Beside these, one column for each statistic of samples. */
 export interface StepSampleRow {
   readonly pass: number;
   readonly node: string;
@@ -470,7 +441,7 @@ export interface StepSampleRow {
   readonly kind: string;
 }
 
-/** One sample of one tensor. Beside this, one column for each of SAMPLE_STATISTICS. */
+/** One sample of one tensor. Beside this, one column for each statistic of samples. */
 export interface SampleRow {
   readonly sample: number;
 }
@@ -490,3 +461,26 @@ export interface MetricRow {
   readonly value: number;
   readonly type: string;
 }
+
+export const STATISTICS: readonly Statistic[] = [
+  { name: "count", label: "elements", scale: "linear", isCount: true, ofSamples: false, ofUnits: false },
+  { name: "zeros", label: "zeros", scale: "linear", isCount: true, ofSamples: true, ofUnits: false },
+  { name: "nans", label: "NaN", scale: "linear", isCount: true, ofSamples: true, ofUnits: false },
+  { name: "infs", label: "infinities", scale: "linear", isCount: true, ofSamples: true, ofUnits: false },
+  { name: "neg_infs", label: "−infinities", scale: "linear", isCount: true, ofSamples: false, ofUnits: false },
+  { name: "mean", label: "mean", scale: "diverging", isCount: false, ofSamples: true, ofUnits: true },
+  { name: "std", label: "std", scale: "log", isCount: false, ofSamples: true, ofUnits: true },
+  { name: "abs_mean", label: "abs mean", scale: "log", isCount: false, ofSamples: true, ofUnits: false },
+  { name: "min", label: "min", scale: "diverging", isCount: false, ofSamples: true, ofUnits: false },
+  { name: "max", label: "max", scale: "diverging", isCount: false, ofSamples: true, ofUnits: false },
+  { name: "abs_max", label: "abs max", scale: "log", isCount: false, ofSamples: true, ofUnits: true },
+  { name: "norm", label: "norm", scale: "log", isCount: false, ofSamples: true, ofUnits: false },
+  { name: "q01", label: "1st percentile", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+  { name: "q05", label: "5th percentile", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+  { name: "q25", label: "25th percentile", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+  { name: "q50", label: "median", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+  { name: "q75", label: "75th percentile", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+  { name: "q95", label: "95th percentile", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+  { name: "q99", label: "99th percentile", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false },
+];
+export const UNIT_STATISTICS = ["mean", "std", "abs_max"] as const;

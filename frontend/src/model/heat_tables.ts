@@ -95,9 +95,6 @@ export function heatOfMatrix(rows: Int32Array, matrix: StepMatrix, ordinal: numb
 const MOST_PAST = 32; // steps that a past is made of, spread over all of it: more would not change its middle
 const MOST_DOUBLINGS = 20;
 
-/** Statistics that may be below zero: a ratio of two such numbers says nothing. */
-export const isSigned = (statistic: string): boolean => /^(mean|min|max|q\d\d)$/.test(statistic);
-
 /** The steps before one, evenly thinned if they are many; `places` are places of steps in the matrix, ascending. */
 export function pastPlaces(places: readonly number[], now: number): number[] {
   const past = places.filter((place) => place < now);

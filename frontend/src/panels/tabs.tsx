@@ -1,19 +1,18 @@
 /** The tabs beside the graph. Their code is fetched once the page rests, so that the first picture need not wait. */
 import { lazy, type ComponentType, type ReactNode } from "react";
 import { beginWork } from "../state/settled";
-import type { Tab } from "../state/page";
+import { TABS, type Tab } from "../state/page";
 
 type Load = () => Promise<ComponentType>;
 
-const LOADS: Readonly<Record<Exclude<Tab, "graph">, Load>> = {
-  metrics: () => import("./metrics/panel").then((module) => module.MetricsPanel),
-  compare: () => import("./compare/panel").then((module) => module.ComparePanel),
-  network: () => import("./network/panel").then((module) => module.NetworkPanel),
-  notes: () => import("./notes/panel").then((module) => module.NotesPanel),
-  views: () => import("./views/panel").then((module) => module.ViewsPanel),
-  findings: () => import("./findings/panel").then((module) => module.FindingsPanel),
-  run: () => import("./run/panel").then((module) => module.RunPanel),
-};
+/** One folder for each tab: its `panel.tsx` exports `Panel`. */
+const FOUND = import.meta.glob<{ readonly Panel: ComponentType }>([
+  "./*/panel.tsx", "!./graph/panel.tsx", "!./tensor/panel.tsx",
+]);
+const loadOf = (tab: string): Load => () => FOUND[`./${tab}/panel.tsx`]().then((module) => module.Panel);
+
+type Other = Exclude<Tab, "graph">;
+const LOADS = TABS.filter((tab): tab is Other => tab !== "graph").map((tab) => [tab, loadOf(tab)] as const);
 
 function later(load: Load): ReactNode {
   const Panel = lazy(async () => {
@@ -25,10 +24,10 @@ function later(load: Load): ReactNode {
 
 /** The same elements every time: a tab draws itself again only when its own data change. */
 export const PANELS = Object.fromEntries(
-  Object.entries(LOADS).map(([tab, load]) => [tab, later(load)]),
-) as Readonly<Record<Exclude<Tab, "graph">, ReactNode>>;
+  LOADS.map(([tab, load]) => [tab, later(load)]),
+) as Readonly<Record<Other, ReactNode>>;
 
 /** Has the code of all tabs at hand, so that choosing one is as fast as everything else. */
 export function fetchTabs(): void {
-  for (const load of Object.values(LOADS)) void load().catch(() => undefined); // asked for again when it is needed
+  for (const [, load] of LOADS) void load().catch(() => undefined); // asked for again when it is needed
 }

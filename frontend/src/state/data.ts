@@ -17,8 +17,9 @@ import type {
   HeatTable, HistogramTable, MetricCurve, MetricTable, SampleTable, SeriesTable, StepSampleTable, StepTable, UnitTable,
 } from "../api/tables";
 import type {
-  Catalog, Gap, Graph, Layout, Modules, Note, Trial, ViewResult, Views, ViewSelection,
+  Catalog, Gap, Graph, Layout, Modules, Note, Statistic, Trial, ViewResult, Views, ViewSelection,
 } from "../api/types";
+import { STATISTICS } from "../api/types";
 import { unionGraphs, type Union } from "../model/union";
 import { useAll } from "./many";
 import { rememberGraph, useAhead, type Question } from "./prefetch";
@@ -28,12 +29,15 @@ import { viewsVersion } from "./live";
 
 export type {
   Catalog, Floats, Gap, Graph, HeatTable, HistogramTable, Layout, Loaded, MetricCurve, MetricTable, Modules, Note,
-  SampleTable, SeriesOptions, SeriesTable, StepTable, TensorKey, Trial, Union, UnitTable, ViewResult, Views,
+  SampleTable, SeriesOptions, SeriesTable, Statistic, StepTable, TensorKey, Trial, Union, UnitTable, ViewResult, Views,
   ViewSelection,
 };
 
 export const useCatalog = (): Loaded<Catalog> => useLoaded(askCatalog);
 export const useTrial = (name: string | null): Loaded<Trial> => useLoaded(name === null ? null : askTrial(name));
+/** What a trial has of whole tensors. */
+export const useStatistics = (trial: string | null): readonly Statistic[] =>
+  useTrial(trial).value?.statistics ?? STATISTICS;
 /** All tensors of one step. Of several steps with one number `type` says which. */
 export function useStep(trial: string | null, step: number | null, type: string | null): Loaded<StepTable> {
   const question = trial === null || step === null ? null : {

@@ -1,9 +1,12 @@
 /** What the page shows, as plain data. The address holds exactly this. */
 
+import { UNIT_STATISTICS } from "../api/types";
+
+/** In the order of the bar and of the keys 1, 2, …; all but the graph have a folder of this name in panels. */
 export const TABS = ["graph", "metrics", "compare", "network", "notes", "views", "run", "findings"] as const;
 export type Tab = (typeof TABS)[number];
 
-export const AGGREGATES = ["mean", "std", "abs_max"] as const;
+export const AGGREGATES = UNIT_STATISTICS;
 /** Over the batch, per unit, when no sample is chosen. */
 export type Aggregate = (typeof AGGREGATES)[number];
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ABSENT, HAS_INF, HAS_NAN, VALUE, type Heat } from "../../src/model/heat";
 import {
-  heatAgainstPast, heatDifference, heatOfMatrix, heatOfStep, inDeviations, inFactors, isSigned, pastPlaces, pastScale,
+  heatAgainstPast, heatDifference, heatOfMatrix, heatOfStep, inDeviations, inFactors, pastPlaces, pastScale,
   presentIn, presentRows, rowsOfGraph, telling, type StepMatrix, type TensorRows,
 } from "../../src/model/heat_tables";
 import { sketch } from "../scenes";
@@ -86,7 +86,6 @@ test("against its past: doublings of what cannot be negative, deviations of what
   const moved = heatAgainstPast(now, rows, matrix, past, true);
   expect(moved.values[3]).toBeCloseTo(5 / (1 / 1.349));
   expect(heatAgainstPast(now, rows, matrix, [], false).states.every((state) => state === ABSENT)).toBe(true);
-  expect([isSigned("mean"), isSigned("q05"), isSigned("abs_mean"), isSigned("std")]).toEqual([true, true, false, false]);
 });
 
 test("changes are written as factors and deviations", () => {

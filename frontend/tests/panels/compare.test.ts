@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { STATISTICS } from "../../src/api/types";
 import { comparedNumbers, sideNames, valuesDifference, type Side } from "../../src/panels/compare/sides";
 import { relaxedSentences } from "../../src/panels/tensor/notices";
 import { axisNames, rawChoice, wishOf } from "../../src/panels/tensor/values_choice";
@@ -19,7 +20,7 @@ const units = (mean: number[]) => {
 
 test("statistics of both sides, without what nobody has", () => {
   const sample = { sample: Float64Array.of(7), mean: Float64Array.of(1), nans: Float64Array.of(0) };
-  const rows = comparedNumbers(side(), side({ shown: { ...shown, sample: 7 }, samples: sample }));
+  const rows = comparedNumbers(side(), side({ shown: { ...shown, sample: 7 }, samples: sample }), STATISTICS);
   const row = (name: string) => rows.find((each) => each.name === name);
   expect(row("mean")).toMatchObject({ a: 3, b: 1, difference: 2 });
   expect(row("std")).toBeUndefined();

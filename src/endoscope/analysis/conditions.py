@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from endoscope.analysis.plain_patterns import nearest
 from endoscope.errors import BadArgument
+from endoscope.schema import plugins
 from endoscope.schema.stats import SAMPLE, WHOLE
 
 Numbers = Mapping[str, Any]  # statistic -> number or array; of samples under "sample.<statistic>"
@@ -152,6 +153,8 @@ class _Reader:
     def statistic(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
             if node.id not in WHOLE:
+                plugins.load()  # one of them may register it
+            if node.id not in WHOLE:
                 raise self.unknown(node.id, WHOLE, "of the whole tensor", node.col_offset)
             self.whole[node.id] = None
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sample":
@@ -170,7 +173,7 @@ class _Reader:
         if depth > _DEEPEST:
             raise self.error(f"more than {_DEEPEST} levels inside each other", node.col_offset)
 
-    def unknown(self, name: str, known: tuple[str, ...], what: str, at: int) -> BadArgument:
+    def unknown(self, name: str, known: Sequence[str], what: str, at: int) -> BadArgument:
         close = nearest(name, known, 1)
         hint = f", did you mean {close[0]!r}?" if close else "."
         return self.error(f"there is no statistic {name!r} {what}{hint} There are {' '.join(known)}", at)

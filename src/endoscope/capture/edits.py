@@ -148,7 +148,7 @@ def as_edit(change: Any, key: Any) -> Edit:
     )
 
 
-_MAKERS: tuple[Any, ...] = (zero, mean, scale, add, replace, noise, patch_from, apply)
+_MAKERS: tuple[Any, ...] = tuple(globals()[name] for name in __all__ if name != "Edit")
 
 
 # ---- what they are made of -----------------------------------------------------------------------

@@ -4,13 +4,13 @@ import argparse
 import difflib
 
 import endoscope
-from endoscope.cli import check, demo, differences, ls, origin, query, report, rm, show
+from endoscope.cli import check, demo, differences, export, ls, origin, query, report, rm, show
 
 # Each command is a module with SUMMARY (one line), add_options(parser) and run(options) -> exit code.
 # Whatever is slow to import is imported inside `run`, so that `endoscope --help` answers at once.
 COMMANDS = {
-    "check": check, "demo": demo, "differences": differences, "ls": ls, "origin": origin, "query": query,
-    "report": report, "rm": rm, "show": show,
+    "check": check, "demo": demo, "differences": differences, "export": export, "ls": ls, "origin": origin,
+    "query": query, "report": report, "rm": rm, "show": show,
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from endoscope.schema.stats import SAMPLE, WHOLE
 class Lazy(Mapping[str, Any]):
     """Statistics by name, looked up when they are asked for."""
 
-    def __init__(self, names: tuple[str, ...], find: Callable[[str], Any]) -> None:
+    def __init__(self, names: Sequence[str], find: Callable[[str], Any]) -> None:
         self._names = names
         self._find = find
 
@@ -52,6 +52,7 @@ def ask(anomaly: Anomaly, facts: Facts, rows: Rows, part: np.ndarray, there: np.
         count = np.count_nonzero(~np.isnan(statistics(per_sample.ALWAYS_THERE)[place, step]))
         return statistics(name)[place, step, :count]
 
+    recorded = [*dict.fromkeys([*WHOLE, *(one.name for one in facts.recording.tables.statistics)])]
     largest = max(int(per_sample.batch_sizes(facts, rows)[part].max(initial=0)), 1)
     result = np.zeros((len(part), len(facts.steps), largest), dtype=bool)
     speaks_of_samples = False
@@ -61,7 +62,7 @@ def ask(anomaly: Anomaly, facts: Facts, rows: Rows, part: np.ndarray, there: np.
         for step in np.flatnonzero(there[place]).tolist():
             look = Look(
                 key.node, key.role, key.pass_, key.of, key.kind, int(facts.numbers[step]), facts.types[step],
-                Lazy(WHOLE, partial(whole, row, step)), Lazy(names, partial(of_samples, place, step)),
+                Lazy(recorded, partial(whole, row, step)), Lazy(names, partial(of_samples, place, step)),
             )  # fmt: skip
             answer = np.asarray(anomaly.function(look))
             speaks_of_samples = speaks_of_samples or answer.ndim > 0

@@ -14,7 +14,6 @@ from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings.facts import Facts
 from endoscope.findings.one_trial import one_trial
 from endoscope.findings.rows import Rows
-from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GRADIENT
 
@@ -107,7 +106,7 @@ def changes(
     for one in dict.fromkeys(types) if type is None else [type]:
         series = _of_metrics(facts, one) if of == "metric" else _of_tensors(facts, one, of, statistic)
         found += _shifts(facts, series, node, one, math.log(least))
-    bulk.release(recording)
+    recording.tables.release()
     return sorted(found, key=lambda shift: -shift.score)
 
 

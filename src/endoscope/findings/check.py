@@ -55,14 +55,37 @@ class Seen:
         return self.tensor.node if self.tensor is not None else self.node
 
 
+# Checks that often stand behind others; for `explained_by`.
+LEARNING_RATE = ("update_ratio", "gradients_not_zeroed")
+START = ("bad_initialisation", "inputs_not_normalised")
+STANDSTILL = ("unchanged_parameters", "missing_gradient", "zero_gradient", "dead_units", "vanishing_gradient")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """In which numbers a finding is seen: the report draws them, the page colours the graph by one of them."""
+
+    statistics: tuple[str, ...] = ("std", "abs_max")  # of the whole tensor, over steps
+    of: str = "own"  # of what the finding is about, of the "gradient" of every loss, or of the "update"
+    units: str = ""  # statistic of units of which the report has a picture; empty: none
+    page: str = ""  # the statistic that the page shows; empty: the first of `statistics`
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing to look for."""
+    """One thing to look for, and all that is known about it."""
 
     name: str
     description: str  # one sentence: what is reported
     stage: Stage
     run: Callable[[Facts, Limits], Iterable[Seen]]
-    causes: tuple[str, ...]
-    remedies: tuple[str, ...]
+    causes: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
     thresholds: Limits = field(default_factory=dict)  # name -> default
+    evidence: Evidence | None = None  # None: the page goes on to show what it shows
+    explained_by: tuple[str, ...] = ()  # checks whose findings are probably causes of this one
+
+    @property
+    def page_statistic(self) -> str:
+        """What the page colours the graph by and shows over training; empty if that does not matter."""
+        return (self.evidence.page or self.evidence.statistics[0]) if self.evidence else ""

@@ -21,7 +21,6 @@ from endoscope.findings.order import leader, upstream, with_subjects
 from endoscope.findings.pairs import SAMPLES, STEPS, Pairs, Side
 from endoscope.findings.structure import Structure
 from endoscope.findings.together import Correlation, Interval
-from endoscope.query import bulk
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 
@@ -51,7 +50,7 @@ def of_recording(
     with np.errstate(all="ignore"):
         gathered = gather(Facts(recording), events)
         found = among(gathered, confidence)
-    bulk.release(recording)
+    recording.tables.release()
     return found
 
 

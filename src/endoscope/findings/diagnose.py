@@ -13,12 +13,10 @@ from endoscope.analysis.anomalies import Anomaly
 from endoscope.findings import ranking, settings, silence
 from endoscope.findings.anomalies import as_check, check_names, choose_own, of_trial
 from endoscope.findings.check import Check, Limits, Seen, Stage
-from endoscope.findings.evidence import STATISTICS
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
 from endoscope.findings.registry import all_checks, choose
-from endoscope.query import bulk
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 
@@ -71,13 +69,14 @@ def with_silenced(
     """All findings of one trial, ranked."""
     changes = settings.read(recording.path, thresholds, all_checks())
     facts = Facts(recording)
+    checks = list(checks)
     if not facts.steps and not recording.metrics:
         checks = [check for check in checks if check.stage is Stage.RECORDING]
     with np.errstate(all="ignore"):  # NaN means "not recorded" here; comparisons with it are false
         seen = [(check, one) for check in checks for one in run_check(check, facts, settings.limits_of(check, changes))]
         ranked = ranking.rank(seen, facts)
-    bulk.release(recording)
-    return explained([_finding(entry, facts) for entry in ranked])
+    recording.tables.release()
+    return explained([_finding(entry, facts) for entry in ranked], checks)
 
 
 def lacks(recording: Recording) -> list[Finding]:
@@ -115,7 +114,7 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
         types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
         source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
         remedies=remedies if seen.remedies is None else seen.remedies,
-        link=link_to(seen, facts.trial, check.name), also=entry.also,
+        link=link_to(seen, facts.trial, check.page_statistic), also=entry.also,
     )  # fmt: skip
 
 
@@ -132,7 +131,7 @@ def source_of(seen: Seen, facts: Facts) -> str:
     return ""
 
 
-def link_to(seen: Seen, trial: str, check: str) -> str:
+def link_to(seen: Seen, trial: str, statistic: str) -> str:
     """The view of the page that shows it: what the page itself would write behind the # of its address."""
     words = {"v": "1", "tab": "graph" if seen.tensor is not None else "metrics", "trial": trial}
     if len(seen.types) == 1 and seen.types[0]:
@@ -145,6 +144,6 @@ def link_to(seen: Seen, trial: str, check: str) -> str:
         words |= {"pass": str(key.pass_)} if key.pass_ != 1 else {}
         if key.role:
             words["role"] = ("!" if key.role[0] in "-!" else "") + key.role
-        if check in STATISTICS:
-            words |= {"heat.statistic": STATISTICS[check], "series.statistic": STATISTICS[check]}
+        if statistic:
+            words |= {"heat.statistic": statistic, "series.statistic": statistic}
     return "#" + "&".join(f"{name}={quote(word, safe=':/,!')}" for name, word in words.items())

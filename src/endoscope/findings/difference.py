@@ -6,20 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: Statistic -> how a sentence calls it.
-_WORDS = {
-    "abs_mean": "mean magnitude",
-    "abs_max": "largest magnitude",
-    "min": "smallest element",
-    "max": "largest element",
-    "q05": "5 % quantile",
-    "q50": "median",
-    "q95": "95 % quantile",
-    "zeros": "share of zeros",
-    "nans": "share of NaN",
-    "infs": "share of infinities",
-    "std": "standard deviation",
-}
+from endoscope.schema.stats import registered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +49,8 @@ class Difference:
     @property
     def sentence(self) -> str:
         """All of it, in one sentence."""
-        statistic = _WORDS.get(self.statistic, self.statistic)
+        one = next((one for one in registered() if one.name == self.statistic), None)
+        statistic = f"share of {one.label}" if one and one.is_count else one.label if one else self.statistic
         chance = "p < 1e-6" if self.p < 1e-6 else f"p = {self.p:.2g}"
         low, high = self.interval
         return (

@@ -14,7 +14,6 @@ from endoscope.findings.differing import categories, sides, steps
 from endoscope.findings.differing.contrasts import Contrasts
 from endoscope.findings.differing.testing import Tested, beyond_chance
 from endoscope.findings.facts import Facts
-from endoscope.query import bulk
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
@@ -53,7 +52,7 @@ def differences(
     with np.errstate(all="ignore"):  # NaN means "not recorded" here
         result = _of_facts(facts, type, category, confidence)
     for recording in recordings:
-        bulk.release(recording)
+        recording.tables.release()
     return result
 
 

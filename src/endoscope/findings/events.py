@@ -34,7 +34,6 @@ from endoscope.findings.event import (
 from endoscope.findings.facts import Facts
 from endoscope.findings.registry import all_checks
 from endoscope.findings.rows import Rows, Tensor
-from endoscope.query import bulk
 
 LEAST = 5  # an event that happens less often is no base for a number
 _MOST_CATEGORIES = 200
@@ -195,7 +194,7 @@ def add_outliers(found: Gathering) -> None:
             _add_whole(found, rows, suffix)
             if rows is facts.values or suffix:
                 _add_samples(found, rows, suffix)
-    bulk.release(facts.recording)
+    facts.recording.tables.release()
 
 
 def _sorts(facts: Facts) -> list[tuple[Rows, str]]:

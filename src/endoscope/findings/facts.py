@@ -34,7 +34,7 @@ class Facts:
         self.steps = steps
         self.numbers = np.array([step.number for step in steps], np.int64)
         self.types = np.array([step.type for step in steps], dtype=object)
-        self._keys = bulk.keys_of(recording)
+        self._keys = recording.tables.keys.by_number
         self._matrices: dict[tuple[str, str], bulk.Matrix] = {}
 
     # Tensors over steps

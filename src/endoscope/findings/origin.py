@@ -66,7 +66,7 @@ def _of_recording(
             return found
         return outliers_of(facts, node, place, sample, of, type_)
     finally:
-        bulk.release(recording)
+        recording.tables.release()
 
 
 def _place(facts: Facts, ordinal: int) -> int:

@@ -13,7 +13,6 @@ from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings.facts import Facts
 from endoscope.findings.rows import Rows
 from endoscope.findings.structure import Place
-from endoscope.query import bulk
 from endoscope.schema.origin import OUTLIER, Origin
 from endoscope.schema.recording import GRADIENT
 from endoscope.store.streams import to_numpy
@@ -99,7 +98,7 @@ def _of_samples(facts: Facts, rows: Rows, place: int, around: list[int], sample:
 
 def _samples_at(facts: Facts, rows: Rows, place: int) -> dict[str, np.ndarray]:
     """name -> float64[tensors, samples] of one step; NaN where a tensor has no such sample."""
-    batch = bulk.rows_of_step(facts.recording, "samples", facts.steps[place])
+    batch = facts.recording.tables.batch("samples", facts.steps[place])
     if batch is None or not batch.num_rows:
         return {name: np.full((len(rows), 0), np.nan) for name in FEATURES}
     which, offsets = to_numpy(batch.column("sample").values), to_numpy(batch.column("sample").offsets)

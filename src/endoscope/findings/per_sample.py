@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from endoscope.findings.facts import Facts
 from endoscope.findings.rows import Rows
-from endoscope.query import bulk
 from endoscope.store.streams import to_numpy
 
 MOST_NUMBERS = 2**23  # of one statistic, that are held at once: 32 MB
@@ -23,7 +22,7 @@ _STEPS_AT_ONCE = 64  # are read before their memory is given back
 def batch_sizes(facts: Facts, rows: Rows) -> np.ndarray:
     """int64[tensors]: the most samples that each tensor ever had; 0 if it has none."""
     sizes = np.zeros(len(rows), np.int64)
-    for number, key in bulk.keys_of(facts.recording).items():
+    for number, key in facts.recording.tables.keys.by_number.items():
         row = rows.row_of_key.get(number)
         if row is not None and 0 <= key.batch_dim < len(key.shape):
             sizes[row] = max(sizes[row], key.shape[key.batch_dim])
@@ -39,7 +38,7 @@ def read(facts: Facts, rows: Rows, wanted: np.ndarray, statistics: Sequence[str]
         return found
     place_of = _places(rows, wanted)
     for step, one in enumerate(facts.steps):
-        batch = bulk.rows_of_step(facts.recording, "samples", one)
+        batch = facts.recording.tables.batch("samples", one)
         if batch is None:
             continue
         keys = to_numpy(batch.column("key"))
@@ -47,7 +46,7 @@ def read(facts: Facts, rows: Rows, wanted: np.ndarray, statistics: Sequence[str]
         if len(chosen):
             _take(batch, chosen, place_of[keys[chosen]], step, found)
         if step % _STEPS_AT_ONCE == _STEPS_AT_ONCE - 1:
-            bulk.release(facts.recording)
+            facts.recording.tables.release()
     return found
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from endoscope.findings.facts import Facts
 from endoscope.findings.rows import Tensor
-from endoscope.query import bulk
 from endoscope.store.streams import to_numpy
 
 MOST_STEPS = 24  # that are looked at
@@ -33,7 +32,7 @@ def backwards(facts: Facts, wanted: set[int], most: int = MOST_STEPS) -> Iterato
     """Units of the wanted rows of `facts.values`: the newest step first, at most so many steps, spread evenly."""
     rows = facts.values
     for place in chosen_steps(len(facts.steps), most)[::-1].tolist():
-        batch = bulk.rows_of_step(facts.recording, "units", facts.steps[place])
+        batch = facts.recording.tables.batch("units", facts.steps[place])
         if batch is None:
             continue
         keys = to_numpy(batch.column("key")).tolist()

@@ -18,15 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed
-from endoscope.query import arrays, values
+from endoscope.query import arrays
 from endoscope.query.recording import Recording
-from endoscope.query.series import check_statistic
 from endoscope.query.steps import UNKNOWN, Step, Steps
-from endoscope.schema.recording import PER_STEP, Key
-from endoscope.schema.stats import WHOLE
-from endoscope.store import paths
+from endoscope.schema.recording import PER_STEP
 from endoscope.store.streams import schema_of, to_numpy
-from endoscope.store.tensors import keys_in
 
 _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
 _DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
@@ -61,45 +57,26 @@ class Raw(NamedTuple):
     samples: list[int] | None  # None: the tensor is kept whole
 
 
-def silence(recording: Recording) -> None:
-    """Damage is shown on the page and listed in `problems`; a warning on top of that would reach nobody."""
-    recording._reader.is_quiet = True
-
-
-def state(recording: Recording) -> tuple[int, int, int]:
-    """Changes whenever steps or metrics were added or have gone."""
-    reader = recording._reader
-    with reader.lock:
-        chunks = reader.contents.chunks
-        return reader.generation, len(chunks["steps"]), len(chunks["metrics"])
-
-
 def prepare(recording: Recording) -> None:
     """Read what every look at a trial begins with: steps, names of tensors, metrics, which tensors there were when."""
-    recording._steadily(lambda steps: None)
-    recording._names()
-    _ = recording.metrics.table
-    while recording._reader.read_ahead("stats", _CHUNKS_AT_ONCE):
+    recording.tables.steadily(lambda steps: None)
+    _ = recording.tables.names, recording.metrics.table
+    while recording.tables.read_ahead("stats", _CHUNKS_AT_ONCE):
         pass
 
 
 def warm(recording: Recording) -> None:
     """Check what series will read, beside everything else. What is not looked at first has time."""
     for table in PER_STEP:
-        while recording._reader.read_ahead(table, _CHUNKS_AT_ONCE):
+        while recording.tables.read_ahead(table, _CHUNKS_AT_ONCE):
             time.sleep(_BREATH_SECS)
-        release(recording)
+        recording.tables.release()
         time.sleep(_PAUSE_SECS)
-
-
-def release(recording: Recording) -> None:
-    """Give mapped memory back to the system; what is needed again is found in its cache."""
-    recording._reader.release()
 
 
 def step_at(recording: Recording, number: int, type_: str | None = None) -> Step:
     """The step with a number; of several the newest."""
-    return recording._steadily(lambda steps: steps.at(number, type_)[0])
+    return recording.tables.steadily(lambda steps: steps.at(number, type_)[0])
 
 
 def graph(recording: Recording, graph_hash: str) -> dict[str, Any]:
@@ -108,12 +85,12 @@ def graph(recording: Recording, graph_hash: str) -> dict[str, Any]:
     # A recording that somebody sent may claim any text as a hash; it must not become a path.
     data = None
     if graph_hash in known and _HASH.fullmatch(graph_hash):
-        data = recording._reader.whole(paths.graph_name(graph_hash))
+        data = recording.tables.graph(graph_hash)
     if data is None:
         raise LookupFailed(
             f"There is no graph {graph_hash!r} in {recording.name!r}. The steps name {len(known)} graphs."
         )
-    return values.graph(recording._reader, graph_hash, data)
+    return data
 
 
 def names_stamp(recording: Recording, numbers: np.ndarray) -> str:
@@ -130,31 +107,31 @@ def step_table(recording: Recording, step: Step, known: str | None = None) -> pa
     """
 
     def find(steps: Steps) -> pa.Table:
-        batch = recording._reader.batch("stats", step.ordinal)
+        batch = recording.tables.batch("stats", step)
         if batch is None and not step.tensors:
             batch = pa.RecordBatch.from_pylist([], schema=schema_of("stats"))
         if batch is None:
-            raise values.why_not_kept(recording._reader, "the step", step, "statistics")
+            raise recording.tables.why_not_kept("the step", step, "statistics")
         found = pa.Table.from_batches([batch])
         numbers = to_numpy(found["key"])
-        names, stamp = recording._names(), names_stamp(recording, numbers)
+        names, stamp = recording.tables.names, names_stamp(recording, numbers)
         columns = {} if stamp == known else names.columns(numbers, _NAMES)
         columns |= {name: found[name] for name in found.column_names if name not in ("ordinal", "step", "key")}
         columns |= {} if stamp == known else names.columns(numbers, _DETAILS)
-        columns["raw"] = arrays.numbers(np.isin(numbers, _keys_with_raw(recording, step)))
+        columns["raw"] = arrays.numbers(np.isin(numbers, recording.tables.keys_with_raw(step)))
         return pa.table(columns, metadata={"names": stamp})
 
-    return recording._steadily(find)
+    return recording.tables.steadily(find)
 
 
 def histograms(recording: Recording, which: Which) -> pa.Table:
     """The histogram of a tensor at every step: step, type, hist_first, hist."""
-    keys = recording._all_keys().select(which.node, which.of, which.role, which.pass_)
+    keys = recording.tables.keys.select(which.node, which.of, which.role, which.pass_)
 
     def find(steps: Steps) -> pa.Table:
         if which.type is not None:
             steps.check_type(which.type)
-        columns = recording.columns("stats")
+        columns = recording.tables.columns("stats")
         first, lists = columns.numbers("hist_first", keys), columns.lists("hist", keys)
         numbers, types = steps.numbers_of(lists.ordinals), steps.types_of(lists.ordinals)
         rows = np.flatnonzero((numbers != UNKNOWN) & ((types == which.type) | (which.type is None)))
@@ -170,20 +147,20 @@ def histograms(recording: Recording, which: Which) -> pa.Table:
             }
         )
 
-    return recording._steadily(find)
+    return recording.tables.steadily(find)
 
 
 def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
     """A statistic of all values, of all gradients of a loss, … over all steps, in the order of `recording.steps`."""
-    check_statistic(statistic, WHOLE, "of a whole tensor")
+    recording.tables.check_statistic(statistic)
     words = ("value", "parameter") if of == "value" else (of,)
-    numbers = [number for number, key in recording._all_keys().by_number.items() if key.of in words]
+    numbers = [number for number, key in recording.tables.keys.by_number.items() if key.of in words]
     if not numbers:
         raise LookupFailed(f"Nothing was recorded of {of!r}. `of` is 'value', 'update' or 'gradient:<loss>'.")
     keys = np.array(sorted(numbers), np.int64)
 
     def find(steps: Steps) -> Matrix:
-        columns = recording.columns("stats")
+        columns = recording.tables.columns("stats")
         ordinals = np.array([step.ordinal for step in steps.list], np.int64)
         place = {ordinal: n for n, ordinal in enumerate(ordinals.tolist())}
         result = np.full((len(ordinals), len(keys)), np.nan, np.float32)
@@ -195,29 +172,19 @@ def matrix(recording: Recording, of: str, statistic: str) -> Matrix:
         result = np.ascontiguousarray(result.T)
         return Matrix(keys, ordinals, result)
 
-    return recording._steadily(find)
+    return recording.tables.steadily(find)
 
 
 def of_pass(recording: Recording, found: Matrix, pass_: int) -> Matrix:
     """Only the tensors of the n-th pass."""
-    known = recording._all_keys().by_number
+    known = recording.tables.keys.by_number
     rows = [row for row, key in enumerate(found.keys.tolist()) if key in known and known[key].pass_ == pass_]
     return Matrix(found.keys[rows], found.ordinals, found.values[rows])
 
 
 def names_of(recording: Recording, numbers: np.ndarray) -> pa.Table:
     """node, role, pass, of and kind of tensors that are given by their numbers."""
-    return pa.table(recording._names().columns(numbers, _NAMES))
-
-
-def keys_of(recording: Recording) -> dict[int, Key]:
-    """Number -> which tensor it is, of everything that was ever recorded."""
-    return recording._all_keys().by_number
-
-
-def rows_of_step(recording: Recording, table: str, step: Step) -> pa.RecordBatch | None:
-    """What one step added to `stats`, `samples` or `units`, as it is stored; None if it has gone."""
-    return recording._reader.batch(table, step.ordinal)
+    return pa.table(recording.tables.names.columns(numbers, _NAMES))
 
 
 def tensor(recording: Recording, which: Which, step: int, sample: int | None = None) -> Raw:
@@ -227,20 +194,10 @@ def tensor(recording: Recording, which: Which, step: int, sample: int | None = N
     )
     if sample is not None:
         return Raw(array, [sample])
-    keys = recording._all_keys().select(which.node, which.of, which.role, which.pass_)
-    for candidate in recording._steadily(lambda steps: steps.at(step, which.type)):
-        file = recording._raw.get(candidate.raw_file) if candidate.raw_file else None
+    keys = recording.tables.keys.select(which.node, which.of, which.role, which.pass_)
+    for candidate in recording.tables.steadily(lambda steps: steps.at(step, which.type)):
+        file = recording.tables.raw(candidate)
         key = next((key for key in keys if file is not None and key in file.entries), None)
         if file is not None and key is not None:
             return Raw(array, file.samples.get(key))
     return Raw(array, None)
-
-
-def _keys_with_raw(recording: Recording, step: Step) -> list[int]:
-    """Read from the head of the file alone; its values are checked when somebody asks for them."""
-    if not step.raw_file or step.raw_file not in recording._reader.contents.files:
-        return []
-    try:
-        return keys_in(recording._reader.folder / step.raw_file)
-    except (OSError, ValueError):
-        return []

@@ -65,7 +65,7 @@ class _Layout:
     def arrays(self, column: str) -> list[np.ndarray]:
         """The column of each batch."""
         known = self._arrays.setdefault(column, [])
-        known += [_numbers(batch.column(column)) for batch in self._batches[len(known) :]]
+        known += [_numbers(batch, column) for batch in self._batches[len(known) :]]
         return known
 
     def lists(self, column: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -152,9 +152,10 @@ class Columns:
                 yield layout, rows
 
 
-def _numbers(column: pa.Array) -> np.ndarray:
-    """Nulls, of a count that the writer did not know yet, are NaN."""
-    return np.full(len(column), np.nan) if column.null_count else to_numpy(column)
+def _numbers(batch: pa.RecordBatch, name: str) -> np.ndarray:
+    """NaN if the writer did not know the column yet; a count has nulls then."""
+    column = batch.column(name) if name in batch.schema.names else None
+    return np.full(len(batch), np.nan) if column is None or column.null_count else to_numpy(column)
 
 
 def _order(ordinals: np.ndarray) -> np.ndarray | None:

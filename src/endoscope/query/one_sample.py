@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from endoscope.query import arrays, bulk, values
+from endoscope.query import arrays, bulk
 from endoscope.query.recording import Recording
 from endoscope.query.steps import Step, Steps
 from endoscope.schema.stats import SAMPLE
@@ -16,9 +16,9 @@ def sample_table(recording: Recording, step: Step, sample: int, known: str | Non
     """One row per tensor that has this sample: its names, unless they are the `known` ones, and its statistics."""
 
     def find(steps: Steps) -> pa.Table:
-        batch = recording._reader.batch("samples", step.ordinal)
+        batch = recording.tables.batch("samples", step)
         if batch is None:
-            raise values.why_not_kept(recording._reader, "the step", step, "statistics per sample")
+            raise recording.tables.why_not_kept("the step", step, "statistics per sample")
         column = {name: batch.column(place) for place, name in enumerate(batch.schema.names)}
         # All lists of a row are about the same samples, so the place of the sample in one is its place in all.
         places = np.flatnonzero(to_numpy(column["sample"].values) == sample)
@@ -33,4 +33,4 @@ def sample_table(recording: Recording, step: Step, sample: int, known: str | Non
         columns |= {name: arrays.numbers(to_numpy(column[name].values)[places]) for name in there}
         return pa.table(columns, metadata={"names": stamp})
 
-    return recording._steadily(find)
+    return recording.tables.steadily(find)

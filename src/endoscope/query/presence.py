@@ -24,7 +24,7 @@ def presence(recording: Recording) -> Presence:
     keys: list[Key] = []
     batches: list[int] = []
     place_of: dict[int, int] = {}  # number of a key -> place
-    for number, key in recording._all_keys().by_number.items():
+    for number, key in recording.tables.keys.by_number.items():
         at = place.setdefault((key.node, key.role, key.pass_, key.of), len(keys))
         if at == len(keys):
             keys.append(key)
@@ -35,11 +35,11 @@ def presence(recording: Recording) -> Presence:
     def find(steps: Steps) -> Presence:
         sets: list[list[int]] = []
         recorded: dict[int, int] = {}  # ordinal -> place in `sets`
-        for numbers, ordinals in recording.columns("stats").layouts():
+        for numbers, ordinals in recording.tables.columns("stats").layouts():
             recorded |= dict.fromkeys(ordinals, len(sets))
             sets.append(sorted({place_of[n] for n in numbers.tolist() if n in place_of}))
         set_of = [recorded.get(step.ordinal, -1) for step in steps.list]
         ordinals = [step.ordinal for step in steps.list]
         return Presence(list(zip(keys, batches, strict=True)), sets, ordinals, set_of)
 
-    return recording._steadily(find)
+    return recording.tables.steadily(find)

@@ -9,28 +9,23 @@ A recording is what it was at the last `refresh()`, also while the trial is stil
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from endoscope.errors import EndoscopeError, LookupFailed
+from endoscope.errors import LookupFailed
 from endoscope.query import export, spectra, sql, values
 from endoscope.query import series as over
-from endoscope.query.addressing import Keys
-from endoscope.query.columns import Columns
-from endoscope.query.names import Names
 from endoscope.query.series import Metrics, Series
 from endoscope.query.steps import Step, Steps
-from endoscope.query.values import Histogram, RawFiles
-from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, PER_STEP, Key
+from endoscope.query.tables import Tables
+from endoscope.query.values import Histogram
+from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, Key
 from endoscope.store import description, paths
 from endoscope.store.reader import Checked, Problem, RankReader
-from endoscope.store.streams import to_list
-
-Found = TypeVar("Found")
 
 
 class Note(NamedTuple):
@@ -59,11 +54,8 @@ class Recording:
         self._reader = RankReader(self.path, rank)
         self._description: dict[str, Any] = {}
         self._description_problem = ""
-        self._steps = Steps(self._reader)
-        self._columns = {table: Columns(self._reader, table) for table in PER_STEP}
-        self._keys: tuple[tuple[int, int], Keys] | None = None
-        self._columns_of_names: tuple[Keys, Names] | None = None
-        self._raw = RawFiles(self._reader)
+        #: The same as tables and columns: for whoever looks at many tensors or many steps at once.
+        self.tables = Tables(self._reader, lambda: self._described("statistics"))
         self._metrics: tuple[tuple[int, int], Metrics] | None = None
         self.refresh()
 
@@ -85,11 +77,11 @@ class Recording:
 
     @property
     def versions(self) -> dict[str, str]:
-        return dict(self._description.get("versions", {}))
+        return self._described("versions")
 
     @property
     def config(self) -> dict[str, Any]:
-        return dict(self._description.get("config", {}))
+        return self._described("config")
 
     @property
     def gradient_means(self) -> str:
@@ -106,42 +98,45 @@ class Recording:
         """When something was last added, in unix seconds."""
         return self._reader.contents.last_commit_at
 
+    def _described(self, what: str) -> dict[str, Any]:
+        return dict(self._description.get(what, {}))
+
     # What is in it
 
     @property
     def steps(self) -> list[Step]:
         """The recorded steps, in the order in which they were recorded."""
-        return self._steadily(lambda steps: list(steps.list))
+        return self.tables.steadily(lambda steps: list(steps.list))
 
     @property
     def superseded(self) -> list[Step]:
         """Recorded steps that are in the files, but no part of the trial: it was resumed from an earlier step."""
-        return self._steadily(lambda steps: list(steps.superseded))
+        return self.tables.steadily(lambda steps: list(steps.superseded))
 
     @property
     def types(self) -> list[str]:
-        return self._steadily(lambda steps: list(steps.types))
+        return self.tables.steadily(lambda steps: list(steps.types))
 
     @property
     def nodes(self) -> list[str]:
-        return self._all_keys().nodes
+        return self.tables.keys.nodes
 
     @property
     def losses(self) -> list[str]:
-        return self._all_keys().losses
+        return self.tables.keys.losses
 
     def tensors_of(self, node: str) -> list[Key]:
         """What was recorded of a node: values, gradients, roles, passes, shapes."""
-        return self._all_keys().of_node(node)
+        return self.tables.keys.of_node(node)
 
     @property
     def notes(self) -> list[Note]:
-        return [Note(**row) for row in self._reader.table("notes").select(Note._fields).to_pylist()]
+        return [Note(**row) for row in self.tables.table("notes").select(Note._fields).to_pylist()]
 
     @property
     def gaps(self) -> list[Gap]:
         """What could not be recorded, then what can no longer be read."""
-        recorded = [Gap(**row) for row in self._reader.table("gaps").select(Gap._fields).to_pylist()]
+        recorded = [Gap(**row) for row in self.tables.table("gaps").select(Gap._fields).to_pylist()]
         return recorded + [Gap(problem.step, "", "", f"damaged: {problem}", 0.0) for problem in self.problems]
 
     @property
@@ -156,7 +151,7 @@ class Recording:
         with self._reader.lock:
             state = (self._reader.generation, len(self._reader.batches("metrics")))
             if self._metrics is None or self._metrics[0] != state:
-                self._metrics = (state, Metrics(lambda: self._reader.table("metrics")))
+                self._metrics = (state, Metrics(lambda: self.tables.table("metrics")))
             return self._metrics[1]
 
     @property
@@ -166,11 +161,11 @@ class Recording:
 
     def graph(self, step: int, *, type: str | None = None) -> dict[str, Any]:
         """The dependency graph of a step, as plain data."""
-        found = self._steadily(lambda steps: steps.at(step, type)[0])
-        data = self._reader.whole(paths.graph_name(found.graph)) if found.graph else None
+        found = self.tables.steadily(lambda steps: steps.at(step, type)[0])
+        data = self.tables.graph(found.graph)
         if data is None:
-            raise values.why_not_kept(self._reader, "the step", found, "graph")
-        return values.graph(self._reader, found.graph, data)
+            raise self.tables.why_not_kept("the step", found, "graph")
+        return data
 
     # Over steps
 
@@ -189,21 +184,22 @@ class Recording:
         """A statistic of a tensor over all recorded steps: of all of it, of one sample, or of one unit."""
         if sample is not None and unit is not None:
             raise LookupFailed("A series is of one sample or of one unit: statistics of both at once are not recorded.")
-        keys = self._all_keys().select(node, of, role, pass_)
+        keys = self.tables.keys.select(node, of, role, pass_)
 
         def find(steps: Steps) -> Series:
             if sample is not None:
-                found = over.of_sample(self.columns("samples"), keys, statistic, sample)
+                found = over.of_sample(self.tables.columns("samples"), keys, statistic, sample)
             elif unit is not None:
-                found = over.of_unit(self.columns("units"), keys, statistic, unit)
+                found = over.of_unit(self.tables.columns("units"), keys, statistic, unit)
             else:
-                found = over.of_whole(self.columns("stats"), keys, statistic)
+                self.tables.check_statistic(statistic)
+                found = over.of_whole(self.tables.columns("stats"), keys, statistic)
             if not len(found[0]) and (sample is not None or unit is not None):
                 what = "sample" if sample is not None else "unit"
                 raise LookupFailed(f"Nothing was recorded per {what} of {node!r} ({of}). Leave out {what}=.")
             return over.over_steps(*found, steps, type)
 
-        return self._steadily(find)
+        return self.tables.steadily(find)
 
     # At one step
 
@@ -219,17 +215,17 @@ class Recording:
         type: str | None = None,
     ) -> np.ndarray:
         """Raw values: of all samples that were kept, along dimension 0, or of one of them."""
-        keys = self._all_keys().select(node, of, role, pass_)
+        keys = self.tables.keys.select(node, of, role, pass_)
 
         def find(steps: Steps) -> np.ndarray:
             candidates = steps.at(step, type)
             for candidate in candidates:
-                found = values.tensor(self._raw, candidate, keys, sample)
+                found = values.tensor(self.tables.raw(candidate), candidate, keys, sample)
                 if found is not None:
                     return found
-            raise values.why_not_kept(self._reader, node, candidates[0], "raw values")
+            raise self.tables.why_not_kept(node, candidates[0], "raw values")
 
-        return self._steadily(find)
+        return self.tables.steadily(find)
 
     def statistics(self, node: str, step: int, **which: Any) -> dict[str, float]:
         """All statistics of the whole tensor at one step; `of`, `role`, `pass_`, `type` as for `series`."""
@@ -251,13 +247,13 @@ class Recording:
         self, node: str, step: int, *, role: str | None = None, pass_: int | None = None, type: str | None = None
     ) -> spectra.Spectrum:
         """Largest singular values and effective rank of a matrix, at a step where they were asked for."""
-        return spectra.find(self._steadily(lambda steps: steps.at(step, type)[0]), node, role, pass_)
+        return spectra.find(self.tables.steadily(lambda steps: steps.at(step, type)[0]), node, role, pass_)
 
     # All of it
 
     def to_arrow(self, table: str = "stats") -> pa.Table:
         """A table with one row per tensor and step; others: samples, units, steps, metrics, notes, gaps, keys."""
-        return self._steadily(lambda steps: export.to_arrow(self._reader, steps, table))
+        return self.tables.steadily(lambda steps: export.to_arrow(self._reader, steps, table))
 
     def to_pandas(self, table: str = "stats") -> Any:
         """The same as a pandas frame."""
@@ -269,7 +265,7 @@ class Recording:
 
     def read(self, table: str) -> pa.Table:
         """A table as it is stored, without names of tensors in it."""
-        return self._steadily(lambda steps: export.stored(self._reader, table))
+        return self.tables.steadily(lambda steps: export.stored(self._reader, table))
 
     # Keeping up, and checking
 
@@ -280,47 +276,13 @@ class Recording:
 
     def preload(self) -> None:
         """Check the statistics and find where they are, so that the first series is as fast as later ones."""
-        self._steadily(lambda steps: self.columns("stats"))
-        self._all_keys()
+        self.tables.steadily(lambda steps: self.tables.columns("stats"))
+        _ = self.tables.keys
 
     def verify(self) -> Checked:
         """Compare every byte with its checksum. True if all is well, else its `problems` say what is not."""
         found = self._reader.verify()
         return found._replace(problems=self.problems)
-
-    def columns(self, table: str) -> Columns:
-        """The numbers of stats, samples or units over all steps. Hold the reader's lock while you use them."""
-        return self._columns[table].update()
-
-    def _steadily(self, find: Callable[[Steps], Found]) -> Found:
-        """Look with the steps of the last refresh; again if thinning meanwhile led the reader to a newer journal."""
-        with self._reader.lock:
-            while True:
-                self._steps.update()
-                generation = self._reader.generation
-                try:
-                    found = find(self._steps)
-                except (EndoscopeError, IndexError):
-                    if generation == self._reader.generation:
-                        raise
-                else:
-                    if generation == self._reader.generation:
-                        return found
-
-    def _all_keys(self) -> Keys:
-        with self._reader.lock:
-            state = (self._reader.generation, len(self._reader.batches("keys")))
-            if self._keys is None or self._keys[0] != state:
-                table = self._reader.table("keys").combine_chunks()
-                self._keys = (state, Keys({name: to_list(table[name]) for name in table.column_names}))
-            return self._keys[1]
-
-    def _names(self) -> Names:
-        with self._reader.lock:
-            keys = self._all_keys()
-            if self._columns_of_names is None or self._columns_of_names[0] is not keys:
-                self._columns_of_names = (keys, Names(keys.by_number))
-            return self._columns_of_names[1]
 
     def _row(
         self,
@@ -333,15 +295,15 @@ class Recording:
         pass_: int | None = None,
         type: str | None = None,
     ) -> dict[str, Any]:
-        keys = self._all_keys().select(node, of, role, pass_)
+        keys = self.tables.keys.select(node, of, role, pass_)
 
         def find(steps: Steps) -> dict[str, Any]:
             candidates = steps.at(step, type)
             for candidate in candidates:
-                found = values.row(self._reader, table, candidate, keys)
+                found = values.row(self.tables.batch(table, candidate), keys)
                 if found is not None:
                     return found
             what = {"stats": "statistics", "samples": "statistics per sample", "units": "statistics per unit"}[table]
-            raise values.why_not_kept(self._reader, node, candidates[0], what)
+            raise self.tables.why_not_kept(node, candidates[0], what)
 
-        return self._steadily(find)
+        return self.tables.steadily(find)

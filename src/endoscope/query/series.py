@@ -15,7 +15,7 @@ from endoscope.query import arrays
 from endoscope.query.columns import Columns, Lists
 from endoscope.query.steps import UNKNOWN, Steps
 from endoscope.schema.recording import TABLES
-from endoscope.schema.stats import SAMPLE, UNIT, WHOLE
+from endoscope.schema.stats import SAMPLE, UNIT
 from endoscope.store.streams import to_list, to_numpy
 
 
@@ -42,7 +42,6 @@ def check_statistic(statistic: str, known: Sequence[str], what: str) -> None:
 
 def of_whole(columns: Columns, keys: Collection[int], statistic: str) -> tuple[np.ndarray, np.ndarray]:
     """(ordinals, values) of a statistic of the whole tensor."""
-    check_statistic(statistic, WHOLE, "of a whole tensor")
     found = columns.numbers(statistic, keys)
     return found.ordinals, found.values.astype(np.float64, copy=False)
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from endoscope.errors import LookupFailed, ValueNotKept
 from endoscope.query.steps import Step
-from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE, histogram_edges
+from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, histogram_edges
 from endoscope.store import paths
 from endoscope.store.reader import RankReader
 from endoscope.store.sealed import load
 from endoscope.store.streams import to_numpy
 from endoscope.store.tensors import TensorFile
 
+NO_STATISTICS = ("ordinal", "step", "key", "hist_first", "hist")  # other columns of `stats`
 _FILES_KEPT_OPEN = 8
 _MOST_SHOWN = 5
 
@@ -57,9 +58,8 @@ class RawFiles:
         return found
 
 
-def tensor(files: RawFiles, step: Step, keys: Collection[int], sample: int | None) -> np.ndarray | None:
+def tensor(file: TensorFile | None, step: Step, keys: Collection[int], sample: int | None) -> np.ndarray | None:
     """Raw values at a step; None if the step has none of this tensor."""
-    file = files.get(step.raw_file) if step.raw_file else None
     key = next((key for key in keys if file is not None and key in file.entries), None)
     if file is None or key is None:
         return None
@@ -81,9 +81,8 @@ def graph(reader: RankReader, graph_hash: str, data: memoryview) -> dict[str, An
     return found
 
 
-def row(reader: RankReader, table: str, step: Step, keys: Collection[int]) -> dict[str, Any] | None:
+def row(batch: pa.RecordBatch | None, keys: Collection[int]) -> dict[str, Any] | None:
     """The row of a tensor in what a step added to a table; arrays where the table has lists."""
-    batch = reader.batch(table, step.ordinal)
     if batch is None:
         return None
     rows = np.flatnonzero(np.isin(to_numpy(batch.column(batch.schema.names.index("key"))), list(keys)))
@@ -94,7 +93,7 @@ def row(reader: RankReader, table: str, step: Step, keys: Collection[int]) -> di
 
 
 def statistics(found: Mapping[str, Any]) -> dict[str, float]:
-    return {name: found[name] for name in WHOLE if found.get(name) is not None}
+    return {name: x for name, x in found.items() if name not in NO_STATISTICS and isinstance(x, (int, float))}
 
 
 def histogram(found: Mapping[str, Any]) -> Histogram:

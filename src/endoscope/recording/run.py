@@ -34,6 +34,7 @@ from endoscope.recording.step import Step
 from endoscope.recording.steps import Steps
 from endoscope.recording.watch import OptimizerLike, make_watch
 from endoscope.recording.worker import Worker
+from endoscope.schema import plugins
 from endoscope.schema.recording import GapRecord
 from endoscope.store.resuming import iteration_before
 from endoscope.store.writer import TrialWriter
@@ -79,6 +80,7 @@ class Run:
         self._schedule = Schedule(when, self._budget)
         self.shield = Shield(strict, self._gap)
         about = {**dict(config or {}), "endoscope": self._limits}
+        plugins.load()  # before the files get their columns
         self._writer = TrialWriter.create(root, trial, config=about, max_bytes=max_bytes, resume=resume)
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
         self._finisher = Finisher(self._writer, self._worker, kept, self.shield)

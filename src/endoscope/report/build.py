@@ -10,7 +10,6 @@ from pathlib import Path
 from endoscope import __version__
 from endoscope.findings.diagnose import checks_of, lacks, of_recording
 from endoscope.findings.finding import SEVERITIES, Finding
-from endoscope.query import bulk
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
@@ -58,7 +57,7 @@ def report(path: str | PathLike[str], trial: str | None = None) -> str:
     else:
         recordings = [found[trial]] if trial is not None else [found[name] for name in found]
     for recording in recordings:
-        bulk.silence(recording)  # damage is named in the page
+        recording.tables.silence()  # damage is named in the page
     trials = [Trial(recording, number) for number, recording in enumerate(recordings, 1)]
     trials.sort(key=lambda trial: trial.worst)
     body = [_head(trials, Path(path))]
@@ -182,7 +181,7 @@ def _trial(trial: Trial, titled: bool) -> Markup:
         _graph(trial),
         facts_part.section(recording),
     ]
-    bulk.release(recording)
+    recording.tables.release()
     return tag("section", parts, id=trial.anchor, class_="trial")
 
 

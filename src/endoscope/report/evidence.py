@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError
+from endoscope.findings.check import Evidence
 from endoscope.findings.finding import Finding
+from endoscope.findings.registry import all_checks
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
@@ -22,56 +24,8 @@ from endoscope.store.streams import to_numpy
 
 _MOST_COLUMNS = 160  # steps in a picture
 _MOST_UNITS = 96
-_QUANTILES = ("q05", "q50", "q95")
 _NEXT_TO_NOTHING = 0.01  # share of the elements that are not zero
 _ROOM = 0.13  # of the height of a picture, for one label
-
-
-class Shown(NamedTuple):
-    """How a check is shown: whose numbers, which statistics, and of the units which."""
-
-    statistics: tuple[str, ...]
-    of: str = "own"  # own, gradient (of every loss) or update
-    units: str = ""  # statistic of units that is shown as a picture; empty: none
-
-
-#: Check -> what shows it. Everything else is shown by its spread and its largest magnitude.
-_BY_CHECK: dict[str, Shown] = {
-    "asymmetric_range": Shown(_QUANTILES),
-    "attention_collapse": Shown(_QUANTILES),
-    "bad_initialisation": Shown(("std",)),
-    "branch_imbalance": Shown(("norm",), "gradient"),
-    "class_imbalance": Shown(("mean",)),
-    "collapsed_batch": Shown(("std",), units="std"),
-    "conflicting_losses": Shown(("norm",), "gradient"),
-    "constant_features": Shown(("std",), units="std"),
-    "dead_units": Shown(("zeros",), units="abs_max"),
-    "dead_weights": Shown(("zeros",)),
-    "diverging_weights": Shown(("norm",)),
-    "dormant_units": Shown(("abs_mean",), units="abs_max"),
-    "exploding_gradient": Shown(("norm",), "gradient"),
-    "few_samples": Shown(("norm",), "gradient"),
-    "growing_activations": Shown(("std",)),
-    "inputs_not_normalised": Shown(("mean", "std")),
-    "loss_imbalance": Shown(("norm",), "gradient"),
-    "massive_activations": Shown(("abs_max", "q99"), units="abs_max"),
-    "missing_gradient": Shown(("norm",)),
-    "nonfinite": Shown(("nans", "infs", "neg_infs")),
-    "overflow_underflow": Shown(("abs_max",)),
-    "rank_collapse": Shown(("std",)),
-    "residual_ignored": Shown(("abs_mean",)),
-    "saturated": Shown(_QUANTILES, units="mean"),
-    "scale_range": Shown(("std",)),
-    "sign_collapse": Shown(_QUANTILES),
-    "spiking_gradient": Shown(("norm",), "gradient"),
-    "train_eval_mismatch": Shown(("std",)),
-    "unchanged_parameters": Shown(("norm",), "update"),
-    "unshuffled": Shown(("mean",)),
-    "update_ratio": Shown(("norm",), "update"),
-    "vanishing_gradient": Shown(("norm",), "gradient"),
-    "zero_gradient": Shown(("norm",), "gradient"),
-}
-_OTHERWISE = Shown(("std", "abs_max"))
 
 
 class Curves(NamedTuple):
@@ -87,13 +41,13 @@ def curves_of(recording: Recording, finding: Finding) -> Curves | None:
         return Curves(finding.node, by_type(recording.metrics[finding.node]))
     if not recording_has(recording, finding.node):
         return None
-    shown = _BY_CHECK.get(finding.check, _OTHERWISE)
+    shown = _evidence(finding)
     found: list[tuple[str, Series]] = []
     for of in _which(recording, finding, shown):
         for statistic in shown.statistics:
             series = _series(recording, finding, statistic, of)
             if series is not None:
-                found.append((_name(statistic, of, shown), series))
+                found.append((_name(recording, statistic, of), series))
     if not found:
         return None
     title = f"{' · '.join(dict.fromkeys(name for name, _ in found))} of {finding.node}"
@@ -103,8 +57,13 @@ def curves_of(recording: Recording, finding: Finding) -> Curves | None:
     return Curves(title, lines)
 
 
+def _evidence(finding: Finding) -> Evidence:
+    check = all_checks().get(finding.check)
+    return (check.evidence if check else None) or Evidence()
+
+
 def recording_has(recording: Recording, node: str) -> bool:
-    return bool(node) and any(key.node == node for key in bulk.keys_of(recording).values())
+    return bool(node) and any(key.node == node for key in recording.tables.keys.by_number.values())
 
 
 def by_type(series: Series) -> list[Line]:
@@ -117,24 +76,30 @@ def by_type(series: Series) -> list[Line]:
     return lines
 
 
-def _which(recording: Recording, finding: Finding, shown: Shown) -> list[str]:
+def _which(recording: Recording, finding: Finding, shown: Evidence) -> list[str]:
     if shown.of == "gradient":
         losses = [GRADIENT + loss for loss in recording.losses]
         return [finding.of] if finding.of in losses and finding.check != "loss_imbalance" else losses
     return ["update"] if shown.of == "update" else [finding.of]
 
 
-def _name(statistic: str, of: str, shown: Shown) -> str:
-    words = {"zeros": "share of zeros", "abs_max": "largest magnitude", "abs_mean": "mean magnitude"}
-    told = words.get(statistic, statistic)
+def _name(recording: Recording, statistic: str, of: str) -> str:
+    label = _label(recording, statistic)
+    told = f"share of {label}" if statistic == "zeros" else label
     if of.startswith(GRADIENT):
         return f"{told} of the gradient of {of.removeprefix(GRADIENT)}"
     return f"{told} of the update" if of == "update" else told
 
 
+def _label(recording: Recording, statistic: str) -> str:
+    return next((one.label for one in recording.tables.statistics if one.name == statistic), statistic)
+
+
 def _series(recording: Recording, finding: Finding, statistic: str, of: str) -> Series | None:
     try:
         found = recording.series(finding.node, statistic, of=of, role=finding.role)
+        if np.isnan(found.values).all():
+            return None  # the recording is older than the statistic
         if statistic != "zeros":
             return found
         counts = recording.series(finding.node, "count", of=of, role=finding.role)
@@ -159,7 +124,7 @@ def pictures_of(recording: Recording, finding: Finding) -> list[Picture]:
     if not recording_has(recording, finding.node):
         return []
     found = [_histogram(recording, finding)]
-    statistic = _BY_CHECK.get(finding.check, _OTHERWISE).units
+    statistic = _evidence(finding).units
     if statistic:
         found.append(_units(recording, finding, statistic))
     return [picture for picture in found if picture is not None]
@@ -230,14 +195,14 @@ def step_ticks(steps: np.ndarray) -> list[heat.Tick]:
 def _units(recording: Recording, finding: Finding, statistic: str) -> Picture | None:
     keys = {
         number
-        for number, key in bulk.keys_of(recording).items()
+        for number, key in recording.tables.keys.by_number.items()
         if (key.node, key.role, key.of) == (finding.node, finding.role, finding.of)
     }
     steps = [step for step in recording.steps if not finding.types or step.type in finding.types]
     steps = [steps[place] for place in evenly(len(steps), _MOST_COLUMNS).tolist()]
     columns, shown = [], []
     for step in steps:
-        batch = bulk.rows_of_step(recording, "units", step)
+        batch = recording.tables.batch("units", step)
         row = next(_rows_with(batch, keys), None) if batch is not None else None
         if batch is None or row is None:
             continue
@@ -254,8 +219,7 @@ def _units(recording: Recording, finding: Finding, statistic: str) -> Picture | 
     scaled = np.sqrt(values / (top or 1.0))
     ticks = [heat.Tick((n + 0.5) / len(units), str(units[n])) for n in evenly(len(units), 5).tolist()]
     some = f"{len(units)} of {len(columns[0])} units" if len(units) < len(columns[0]) else "every unit"
-    words = {"abs_max": "largest magnitude", "std": "spread over the batch", "mean": "magnitude of the mean"}
-    note = f"{words[statistic]} of {some}; dark: 0, bright: {numbers.short(top)}"
+    note = f"magnitude of the {_label(recording, statistic)} of {some}; dark: 0, bright: {numbers.short(top)}"
     image = heat.picture(scaled, ticks, step_ticks(np.array(shown)), f"units of {finding.node}")
     return Picture("units over steps", note, image)
 

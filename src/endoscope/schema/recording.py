@@ -9,7 +9,7 @@ Shared by the side that writes and the side that reads, so nothing here needs to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -89,9 +89,14 @@ class StepRecord:
 
 _ROW = (("ordinal", "int32"), ("step", "int64"), ("key", "int32"))  # ordinal: n-th recorded step, from 0
 
+
+def _of_whole() -> Iterator[tuple[str, str]]:
+    return ((name, "int64" if name in stats.COUNTS else "float64") for name in stats.WHOLE)
+
+
 #: Table -> (column, type) in the order of the file. Readers go by name: columns may be added at the end.
 #: Lists come last in a row, so that the place of a plain column depends only on the number of rows.
-TABLES: dict[str, tuple[tuple[str, str], ...]] = {
+TABLES: dict[str, Sequence[tuple[str, str]]] = {
     "keys": (
         ("key", "int32"),
         ("node", "string"),
@@ -105,12 +110,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("module", "string"),
         ("source", "string"),
     ),
-    "stats": (
-        *_ROW,
-        *((name, "int64" if name in stats.COUNTS else "float64") for name in stats.WHOLE),
-        ("hist_first", "int16"),
-        ("hist", "list<uint32>"),
-    ),
+    "stats": stats.Live(lambda: (*_ROW, *_of_whole(), ("hist_first", "int16"), ("hist", "list<uint32>"))),
     "samples": (*_ROW, ("sample", "list<int32>"), *((name, "list<float32>") for name in stats.SAMPLE)),
     "units": (*_ROW, ("unit_shape", "list<int32>"), *((name, "list<float32>") for name in stats.UNIT)),
     "steps": (

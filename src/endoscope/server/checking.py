@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from endoscope.errors import EndoscopeError
-from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.server.library import Library
 
@@ -173,7 +172,7 @@ def _about(recording: Recording) -> Hashable:
     from endoscope.findings import settings
 
     files = [folder / settings.FILE for folder in (recording.path.parent, recording.path, Path())]
-    return (*bulk.state(recording), recording.closed, *map(_stamp, files))
+    return (*recording.tables.state, recording.closed, *map(_stamp, files))
 
 
 def _silenced_stamp(recording: Recording) -> Hashable:

@@ -57,10 +57,10 @@ class Library:
             if name not in self._open:
                 self._open[name] = self._opened(name)
             found = self._open[name]
-            bulk.silence(found)
+            found.tables.silence()
             if _mapped_bytes() > _MOST_MAPPED:
                 for recording in self._open.values():
-                    bulk.release(recording)
+                    recording.tables.release()
             return found
 
     def warm(self, recording: Recording) -> None:
@@ -124,7 +124,7 @@ class Library:
                     recording.refresh()
                 except EndoscopeError:
                     continue
-                found[name] = (*bulk.state(recording), recording.closed)
+                found[name] = (*recording.tables.state, recording.closed)
             news = [name for name, state in found.items() if self._states.get(name) != state]
             self._states = found
             return news

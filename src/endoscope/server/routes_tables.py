@@ -16,7 +16,6 @@ from endoscope.query import arrays, bulk, one_sample
 from endoscope.query.recording import Recording
 from endoscope.query.series import Metrics
 from endoscope.query.steps import Step
-from endoscope.schema.stats import WHOLE
 from endoscope.server import asked, wire
 from endoscope.server.answers import as_arrow, as_floats
 
@@ -67,7 +66,8 @@ def series(request: Request) -> Response:
     recording, which = asked.trial_of(request), asked.which(request)
     statistics = asked.words(request, "statistics")
     if not statistics:
-        raise BadArgument(f"The address lacks statistics=…, a list such as mean,std. There are: {', '.join(WHOLE)}.")
+        known = ", ".join(one.name for one in recording.tables.statistics)
+        raise BadArgument(f"The address lacks statistics=…, a list such as mean,std. There are: {known}.")
     columns: dict[str, pa.Array] = {}
     for name in statistics:
         found = recording.series(
@@ -107,7 +107,7 @@ class Heats:
         self._kept: OrderedDict[tuple[object, ...], bulk.Matrix] = OrderedDict()
 
     def get(self, recording: Recording, of: str, statistic: str) -> bulk.Matrix:
-        key = (recording, bulk.state(recording), of, statistic)
+        key = (recording, recording.tables.state, of, statistic)
         with self._lock:
             found = self._kept.get(key)
             if found is None:

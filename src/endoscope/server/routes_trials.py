@@ -80,6 +80,7 @@ def _describe(name: str, recording: Recording) -> wire.Trial:
         types=types.words,
         losses=recording.losses,
         reasons=reasons.words,
+        statistics=[wire.statistic(one) for one in recording.tables.statistics],
         steps=columns,
         graphs=graphs.words,
         metrics=list(recording.metrics),

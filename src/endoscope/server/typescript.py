@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 import types
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,11 @@ def generate() -> str:
     for name, value in vars(wire).items():
         if typing.is_typeddict(value) and not name.startswith("_"):
             parts.append(_interface(name, value, comments))
+    parts.append(_statistics())
     return "\n".join(parts)
 
 
 def _constants() -> str:
-    lists = {
-        "WHOLE_STATISTICS": stats.WHOLE,
-        "COUNTS": stats.COUNTS,
-        "SAMPLE_STATISTICS": stats.SAMPLE,
-        "UNIT_STATISTICS": stats.UNIT,
-    }
     numbers = {
         "LAYOUT_VERSION": wire.LAYOUT_VERSION,
         "SELECTION_VERSION": wire.SELECTION_VERSION,
@@ -41,10 +38,20 @@ def _constants() -> str:
         "ZERO_BIN": stats.ZERO_BIN,
         "LOWEST_EXPONENT": stats.LOWEST_EXPONENT,
     }
-    lines = [f"export const {name} = {value};" for name, value in numbers.items()]
-    for name, words in lists.items():
-        lines += [f"export const {name} = [", *(f'  "{word}",' for word in words), "] as const;"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(f"export const {name} = {value};" for name, value in numbers.items()) + "\n"
+
+
+def _statistics() -> str:
+    """Those that are built in: the page needs labels for them before it has seen a trial."""
+    found = [_literal(wire.statistic(one)) for one in stats.BUILT_IN]
+    units = json.dumps(stats.UNIT)
+    lines = ["export const STATISTICS: readonly Statistic[] = [", *(f"  {one}," for one in found), "];"]
+    return "\n".join([*lines, f"export const UNIT_STATISTICS = {units} as const;"]) + "\n"
+
+
+def _literal(found: Mapping[str, object]) -> str:
+    fields = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in found.items()]
+    return "{ " + ", ".join(fields) + " }"
 
 
 def _interface(name: str, described: type, comments: dict[str, dict[str, str]]) -> str:

@@ -7,7 +7,9 @@ HTTP_API.md says which address answers with what.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
+
+from endoscope.schema import stats
 
 LAYOUT_VERSION = 1
 SELECTION_VERSION = 1
@@ -45,6 +47,17 @@ class Catalog(TypedDict):
     trials: list[TrialSummary]
 
 
+class Statistic(TypedDict):
+    """One statistic, as menus and labels show it."""
+
+    name: str
+    label: str
+    scale: Literal["log", "linear", "diverging"]  # of colours: for magnitudes, for shares, for both signs
+    isCount: bool  # colours show its share of all elements
+    ofSamples: bool  # it is also known of each sample
+    ofUnits: bool  # it is also known of each unit over the batch
+
+
 class StepColumns(TypedDict):
     """All recorded steps of a trial, one list per fact, in the order in which they were recorded."""
 
@@ -72,6 +85,7 @@ class Trial(TypedDict):
     types: list[str]
     losses: list[str]
     reasons: list[str]  # why steps were recorded
+    statistics: list[Statistic]  # that were recorded of whole tensors
     steps: StepColumns
     graphs: list[str]  # hashes
     metrics: list[str]  # names
@@ -361,7 +375,7 @@ class HeatRow(_Pass):
 
 
 class StepRow(_Pass):
-    """One tensor at one step. Beside these, one column for each of WHOLE_STATISTICS."""
+    """One tensor at one step. Beside these, one column for each of the trial's statistics."""
 
     node: str
     role: str
@@ -378,7 +392,7 @@ class StepRow(_Pass):
 
 
 class StepSampleRow(_Pass):
-    """One sample of one tensor at one step. Beside these, one column for each of SAMPLE_STATISTICS."""
+    """One sample of one tensor at one step. Beside these, one column for each statistic of samples."""
 
     node: str
     role: str
@@ -387,7 +401,7 @@ class StepSampleRow(_Pass):
 
 
 class SampleRow(TypedDict):
-    """One sample of one tensor. Beside this, one column for each of SAMPLE_STATISTICS."""
+    """One sample of one tensor. Beside this, one column for each statistic of samples."""
 
     sample: int
 
@@ -408,3 +422,10 @@ class MetricRow(TypedDict):
     name: str
     value: float
     type: str
+
+
+def statistic(one: stats.Statistic) -> Statistic:
+    return Statistic(
+        name=one.name, label=one.label, scale=cast(Any, one.scale), isCount=one.is_count,
+        ofSamples=one.of_samples, ofUnits=one.of_units,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE
+from endoscope.schema.stats import COUNTS, HISTOGRAM_BINS, SAMPLE, SWEPT, UNIT, WHOLE
 from endoscope.stats.kernels import address_of
 from endoscope.stats.plan import together
 from endoscope.stats.request import Measured
@@ -32,6 +32,7 @@ class Answers:
         self._start = address_of(memory)
         views = [np.ndarray(shape, dtype, memory, place) for dtype, shape, place in plan.answer_tables]
         self.whole, self.histogram_ends, self.histograms, self.samples, self.units = views
+        self.more: dict[str, NDArray[np.float64]] = {}  # statistics that are not swept
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
         if plan.unwritten:
@@ -39,7 +40,7 @@ class Answers:
 
     def _clear(self, numbers: list[int]) -> None:
         """Of these nothing is known yet."""
-        for name, column in _whole_columns(self.whole).items():
+        for name, column in self.whole_columns().items():
             column[numbers] = 0 if name in COUNTS else np.nan
         self.histogram_ends[numbers] = self.histograms[numbers] = 0
         for number in numbers:
@@ -55,13 +56,16 @@ class Answers:
         whole, ends, histograms, samples, units = [self._start + place for _, _, place in self.plan.answer_tables]
         return [whole, histograms, ends, samples, self.samples.shape[1], units, self.units.shape[1]]
 
+    def whole_columns(self) -> dict[str, NDArray[Any]]:
+        return _by_name(self.whole)
+
     def set_count(self, number: int, count: int) -> None:
         """How many numbers a request has that the kernels do not measure."""
-        _whole_columns(self.whole)["count"][number] = count
+        self.whole_columns()["count"][number] = count
 
     def write(self, numbers: list[int], whole: dict[str, NDArray[Any]], histograms: NDArray[np.int64]) -> None:
         """What torch found about some requests of the same shape."""
-        columns = _whole_columns(self.whole)
+        columns = self.whole_columns()
         for name, column in whole.items():
             columns[name][numbers] = column
         for number, histogram in zip(numbers, histograms, strict=True):
@@ -96,7 +100,7 @@ def joined(parts: Sequence[Answers]) -> Measured:
     plan = together([part.plan for part in parts])
     first, values, offsets = _trimmed(parts)
     return Measured(
-        whole=_whole_columns(_beside([part.whole for part in parts])),
+        whole=_with_more(_by_name(_beside([part.whole for part in parts])), [part.more for part in parts]),
         hist_first=first,
         hist_values=values,
         hist_offsets=offsets,
@@ -111,11 +115,19 @@ def joined(parts: Sequence[Answers]) -> Measured:
     )
 
 
-def _whole_columns(table: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+def _by_name(table: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     """By name; counts are kept as whole numbers in the same memory."""
     return {
-        name: column.view(np.int64) if name in COUNTS else column for name, column in zip(WHOLE, table, strict=True)
+        name: column.view(np.int64) if name in COUNTS else column for name, column in zip(SWEPT, table, strict=True)
     }
+
+
+def _with_more(swept: dict[str, NDArray[Any]], parts: list[dict[str, NDArray[np.float64]]]) -> dict[str, NDArray[Any]]:
+    """All statistics, in the order of the columns."""
+    if not parts[0]:
+        return swept
+    all_of = swept | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: all_of[name] for name in WHOLE}
 
 
 def _beside(blocks: list[NDArray[Any]]) -> NDArray[Any]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from endoscope.schema.stats import STATISTICS
+from endoscope.schema.stats import BUILT_IN
 
 Numbers = NDArray[Any]
-_STATISTICS = {one.name: one for one in STATISTICS}
+_STATISTICS = {one.name: one for one in BUILT_IN}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from endoscope.errors import RecordingWarning
-from endoscope.schema.stats import QUANTILES, SAMPLE, UNIT, WHOLE
+from endoscope.schema.stats import QUANTILES, SAMPLE, SWEPT, UNIT
 from endoscope.stats import build
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Kernels:
         first = self._statistic(b"", 0)
         levels = {name: first + place for place, name in enumerate(QUANTILES)}
         self._lists = [  # kept, because the kernels know their addresses
-            np.array([levels[name] if name in levels else self._number(name, False) for name in WHOLE]),
+            np.array([levels[name] if name in levels else self._number(name, False) for name in SWEPT]),
             np.array([self._number(name, False) for name in SAMPLE]),
             np.array([self._number(name, True) for name in UNIT]),
             np.array(list(QUANTILES.values())),

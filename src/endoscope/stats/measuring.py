@@ -5,6 +5,8 @@ request ─► readable in place? ─ yes ────────────�
                          │                └─ else ─► fused: plain torch calls ────────┤
                          └─ cannot be had ─► gap ─────────────────────────────────────┘
 
+Statistics that somebody registered are asked afterwards, tensor by tensor (one_by_one.py).
+
 Nothing is written to a tensor, nothing is recorded by autograd, and random numbers are not drawn.
 """
 
@@ -17,7 +19,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from endoscope.stats import geometry, kernels
+from endoscope.schema.stats import registered
+from endoscope.stats import geometry, kernels, one_by_one
 from endoscope.stats.answers import Answers, joined
 from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
@@ -65,6 +68,8 @@ class _Measurement:
         self.gaps: list[tuple[int, str]] = []
         self.notes: list[tuple[int, str]] = []
         self.kept: list[Tensor] = []  # tensors made here, alive until they are measured
+        self.one_by_one = [one for one in registered() if one.measure is not None]
+        self.tensors: dict[int, Tensor] = {}  # request -> what those are asked about
 
     def run(self, threads: int) -> Answers:
         self.readings.extend(map(self._add, range(len(self.requests)), self.requests))
@@ -78,10 +83,20 @@ class _Measurement:
             failed = dict(self.gaps)
             self.gaps += [(number, failed[other]) for number, other in self.copied if other in failed]
         answers.settle()
+        if self.one_by_one:
+            self._ask_one_by_one(answers)
         for number, _ in self.gaps:
             answers.set_count(number, _count(self.requests[number].tensor))
         answers.gaps, answers.notes = sorted(self.gaps), self.notes
         return answers
+
+    def _ask_one_by_one(self, answers: Answers) -> None:
+        columns = answers.whole_columns()
+        answers.more, problems = one_by_one.measure(self.one_by_one, self.tensors, columns["nans"] + columns["infs"])
+        for number, other in self.copied:
+            for column in answers.more.values():
+                column[number] = column[other]
+        self.notes += problems
 
     def _add(self, number: int, request: Request) -> Reading | None:
         """Find out how to measure one tensor, and where the kernels find it if they can do that."""
@@ -101,6 +116,8 @@ class _Measurement:
             strides = None if tensor.is_contiguous() else tensor.stride()
             by_kernels = place is not None and self.kernels is not None
             reading = _reading(tensor.shape, strides, tensor.dtype, batch_dim, samples, units, by_kernels)
+            if self.one_by_one:
+                self.tensors[number] = self._difference(request) if subtracted else tensor
             if by_kernels:
                 address = place or 0
             else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, UNIT, WHOLE
+from endoscope.schema.stats import HISTOGRAM_BINS, SAMPLE, SWEPT, UNIT
 from endoscope.stats.kernels import Source
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Plan:
             shared.flags.writeable = False
         self.reordered = [number for number, reading in enumerate(readings) if reading and reading.how.unit_order]
         shapes: list[tuple[Any, tuple[int, int]]] = [
-            (np.float64, (len(WHOLE), len(readings))), (np.int64, (len(readings), 2)),
+            (np.float64, (len(SWEPT), len(readings))), (np.int64, (len(readings), 2)),
             (np.uint32, (len(readings), HISTOGRAM_BINS)),
             (np.float32, (len(SAMPLE), self.sample_starts[-1])), (np.float32, (len(UNIT), self.unit_starts[-1])),
         ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 from endoscope import __version__
 from endoscope.errors import NewerFormat
 from endoscope.schema.recording import FORMAT_VERSION, GRADIENT_USED
+from endoscope.schema.stats import described
 from endoscope.store.paths import TRIAL
 from endoscope.store.sealed import load, seal, unseal
 
@@ -32,13 +33,15 @@ def describe(name: str, config: Mapping[str, Any] | None) -> dict[str, Any]:
         "versions": versions,
         "gradient": GRADIENT_USED,
         "config": dict(config or {}),
+        "statistics": described(),
     }
 
 
 def resumed(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
     """The same for one that goes on: as it was, with what the configuration says now."""
     found, _ = read(folder)
-    return {**about, **found, "config": {**found.get("config", {}), **about["config"]}}
+    merged = {name: {**found.get(name, {}), **about[name]} for name in ("config", "statistics")}
+    return {**about, **found, **merged}
 
 
 def text_of(description: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,7 @@ What fails its checksum or cannot be read is left out and named in `problems`; e
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 import zlib
@@ -130,6 +131,15 @@ class RankReader:
             except pa.ArrowException:  # these columns do not go together
                 names = streams.schema_of(name).names
                 return pa.concat_tables([part.select(names) for part in parts])
+
+    def written(self, name: str) -> dict[str, pa.DataType]:
+        """Columns of a table as they were written: processes with other statistics may have written some segments."""
+        with self.lock:
+            found: dict[str, pa.DataType] = {}
+            for chunk in {chunk.file: chunk for chunk in self.contents.chunks[name]}.values():
+                with contextlib.suppress(OSError, ValueError):  # thinning may have removed it meanwhile
+                    found |= {field.name: field.type for field in self._schema(name, chunk)}
+            return found
 
     def batches(self, name: str) -> list[pa.RecordBatch]:
         """The same, one batch per commit; a longer list is returned when more is there, until `generation` changes."""

@@ -7,7 +7,6 @@ walking through everything before it, and because a commit that failed is cut of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.schema.recording import TABLES
+from endoscope.schema.stats import derived
 from endoscope.store.sealed import to_utf8
 
 _TYPES = {
@@ -52,13 +52,13 @@ class Message(NamedTuple):
     end: int
 
 
-@cache
+@derived
 def schema_of(table: str) -> pa.Schema:
     """The Arrow schema of a table as this version writes it."""
     return pa.schema([pa.field(name, _TYPES[kind]) for name, kind in TABLES[table]])
 
 
-@cache
+@derived
 def schema_message(table: str) -> bytes:
     """How every segment of a table begins."""
     return bytes(schema_of(table).serialize())

@@ -27,6 +27,7 @@ from typing import Any
 
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
+from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
 from endoscope.store.contents import Contents
 from endoscope.store.files import Bytes, Span, remove, write_whole
@@ -87,6 +88,7 @@ class TrialWriter:
         else:
             self._go_on(former)
         self._count_what_is_there(rank)
+        writers.add(self)
 
     @classmethod
     def create(
@@ -245,6 +247,7 @@ class TrialWriter:
             self._segments.close()
             self._journal.file.close()
             self._lock.release()
+            writers.discard(self)
 
     def _commit(
         self,

@@ -54,7 +54,7 @@ def contents(trial: Path) -> dict[str, Any]:
     found["graphs"] = {str(step.number): recording.graph(step.number) for step in recording.steps if step.graph}
     found["raw"] = {}
     for step in recording.steps:
-        file = recording._raw.get(step.raw_file) if step.raw_file in recording._reader.contents.files else None
+        file = recording.tables.raw(step) if recording.tables.keys_with_raw(step) else None
         for key in sorted(file.entries) if file else []:
             array = file.array(key)
             found["raw"][f"{step.ordinal}:{key}"] = [str(array.dtype), list(array.shape), str(array.ravel().tolist())]

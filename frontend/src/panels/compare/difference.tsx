@@ -3,14 +3,14 @@ import { useMemo, useState } from "react";
 import type { AxisKind } from "../../draw/histogram_axis";
 import type { Compared } from "../../model/differences";
 import { percent, shortNumber, wholeNumber } from "../../model/numbers";
+import { eitherOf, statisticName, statisticNamed } from "../../model/statistics";
 import { adaptChoice, defaultChoice, type SliceChoice } from "../../model/slices";
-import { useSeriesOf, type TensorKey } from "../../state/data";
+import { useSeriesOf, useStatistics, type Statistic, type TensorKey } from "../../state/data";
 import { act, usePart } from "../../state/page";
 import { NumberText } from "../../ui/number";
 import { Section } from "../../ui/parts";
 import { Curves, type Curve } from "../curves/curves";
 import { Distribution } from "../tensor/distribution";
-import { statisticName } from "../tensor/summary";
 import { curvesOf } from "../tensor/time_series";
 import { useTogether, type TensorFacts, type TensorView } from "../tensor/use_tensor";
 import { Values } from "../tensor/values";
@@ -35,6 +35,7 @@ export function DifferenceColumn({ a, b }: Props) {
   // Numbers of two sides must be of the same moment, or their difference means nothing.
   const whole = useTogether(now, !isPending(a) && !isPending(b));
   const [axis, setAxis] = useState<AxisKind>("log");
+  const known = eitherOf(useStatistics(whole.left.shown.trial), useStatistics(whole.right.shown.trial));
   const names = useMemo(() => sideNames(whole.left.shown, whole.right.shown), [whole.left.shown, whole.right.shown]);
   if (!whole.a.facts || !whole.b.facts) {
     return <Why text={`There is nothing to subtract: ${whole.a.facts ? "B" : "A"} shows no tensor.`} />;
@@ -47,7 +48,7 @@ export function DifferenceColumn({ a, b }: Props) {
         <p className="label wrap">{labels[0]}<br />{labels[1]}</p>
       </header>
       <Section title="statistics, A − B">
-        <NumbersTable rows={comparedNumbers(whole.left, whole.right)} />
+        <NumbersTable rows={comparedNumbers(whole.left, whole.right, known)} known={known} />
       </Section>
       <Distribution
         title="histograms"
@@ -64,6 +65,7 @@ export function DifferenceColumn({ a, b }: Props) {
           keys={[whole.a.key, whole.b.key]}
           types={[whole.left.shown.type, whole.right.shown.type]}
           labels={labels}
+          known={known}
         />
       )}
       <ValuesPart left={whole.left} right={whole.right} facts={whole.a.facts} />
@@ -71,7 +73,7 @@ export function DifferenceColumn({ a, b }: Props) {
   );
 }
 
-function NumbersTable({ rows }: { readonly rows: readonly Compared[] }) {
+function NumbersTable({ rows, known }: { readonly rows: readonly Compared[]; readonly known: readonly Statistic[] }) {
   return (
     <table className="difference-table">
       <thead>
@@ -86,7 +88,7 @@ function NumbersTable({ rows }: { readonly rows: readonly Compared[] }) {
       <tbody>
         {rows.map((row) => (
           <tr key={row.name} className={row.difference === 0 ? "same" : undefined}>
-            <th scope="row">{statisticName(row.name)}</th>
+            <th scope="row">{statisticName(row.name, known)}</th>
             <td><NumberText value={row.a} text={textOf(row.name, row.a)} /></td>
             <td><NumberText value={row.b} text={textOf(row.name, row.b)} /></td>
             <td><NumberText value={row.difference} text={row.difference === 0 ? "0" : undefined} /></td>
@@ -99,7 +101,7 @@ function NumbersTable({ rows }: { readonly rows: readonly Compared[] }) {
 }
 
 const textOf = (name: string, value: number | null): string | undefined =>
-  value !== null && ["count", "zeros", "nans", "infs"].includes(name) ? wholeNumber(value) : undefined;
+  value !== null && statisticNamed(name).isCount ? wholeNumber(value) : undefined;
 
 /** Near one, percents say more: +3.2 %. Far from it, factors: × 12. */
 function ratioText(ratio: number | null): string | undefined {
@@ -117,12 +119,13 @@ interface CurvesProps {
   /** Of the steps that are shown: only such steps are on the curves. */
   readonly types: Pair<string | null>;
   readonly labels: Pair<string>;
+  readonly known: readonly Statistic[];
 }
 
 const COLORS = ["var(--kind-computed)", "var(--kind-parameter)"];
 
 /** Only if the sides have different curves: two steps of one type lie on the same one. */
-function BothCurves({ keys, types, labels }: CurvesProps) {
+function BothCurves({ keys, types, labels, known }: CurvesProps) {
   const series = usePart((page) => page.series);
   const isSame = types[0] === types[1] && JSON.stringify(keys[0]) === JSON.stringify(keys[1]);
   const loaded = useSeriesOf(isSame ? [] : keys, [series.statistic]);
@@ -138,7 +141,7 @@ function BothCurves({ keys, types, labels }: CurvesProps) {
     [values, statistic, key],
   );
   if (isSame) return null;
-  const name = statisticName(statistic);
+  const name = statisticName(statistic, known);
   return (
     <Section title={`over training · ${name}`}>
       <Curves label={`${name} of A and B over steps`} curves={curves} height={150} log={series.log} />

@@ -9,7 +9,7 @@ import { CompareChoices } from "./choices";
 import "./compare.css";
 import { DifferenceColumn } from "./difference";
 
-export function ComparePanel() {
+export function Panel() {
   const comparing = usePart(isComparing);
   return (
     <section className="compare" aria-label="Compare">

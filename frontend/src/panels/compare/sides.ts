@@ -1,8 +1,7 @@
 /** What of A is subtracted from what of B, and how the two are called. Pure. */
-import { WHOLE_STATISTICS } from "../../api/types";
 import { compareNumbers, differenceOf, type Compared, type Difference, type RawValues } from "../../model/differences";
 import { wholeNumber } from "../../model/numbers";
-import type { Floats, SampleTable, UnitTable } from "../../state/data";
+import type { Floats, SampleTable, Statistic, UnitTable } from "../../state/data";
 import type { Aggregate, Shown } from "../../state/page";
 import { ofText } from "../tensor/reasons";
 import { rowOfSample } from "../tensor/summary";
@@ -16,7 +15,7 @@ export interface Side {
   readonly units: UnitTable | null;
 }
 
-const SHOWN = WHOLE_STATISTICS.filter((name) => !["neg_infs", "q25", "q75", "q01", "q99"].includes(name));
+const LEFT_OUT = ["neg_infs", "q25", "q75", "q01", "q99"];
 
 /** Of the chosen sample where one is chosen, else of the whole tensor. */
 function numberOf(side: Side, statistic: string): number | null {
@@ -26,8 +25,9 @@ function numberOf(side: Side, statistic: string): number | null {
 }
 
 /** Rows in which nothing was ever counted (NaN, infinities) are left out. */
-export function comparedNumbers(a: Side, b: Side): Compared[] {
-  return SHOWN.map((name) => compareNumbers(name, numberOf(a, name), numberOf(b, name))).filter(
+export function comparedNumbers(a: Side, b: Side, known: readonly Statistic[]): Compared[] {
+  const names = known.map(({ name }) => name).filter((name) => !LEFT_OUT.includes(name));
+  return names.map((name) => compareNumbers(name, numberOf(a, name), numberOf(b, name))).filter(
     (row) => (row.a !== null || row.b !== null) && !(["nans", "infs"].includes(row.name) && !row.a && !row.b),
   );
 }

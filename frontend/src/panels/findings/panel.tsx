@@ -2,7 +2,7 @@
 import { TabPanel } from "../tab_panel";
 import { FindingsList } from "./list";
 
-export function FindingsPanel() {
+export function Panel() {
   return (
     <TabPanel label="Findings">
       <div className="findings-tab"><FindingsList leads={false} /></div>

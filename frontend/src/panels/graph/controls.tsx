@@ -2,7 +2,8 @@
 import { memo } from "react";
 import { EVERYTHING, type OpenGroups } from "../../model/folding";
 import type { GraphModel } from "../../model/graph";
-import { HEAT_STATISTICS, heatStatistic } from "../../model/heat_statistics";
+import { heatChoices, heatLabel, SAMPLE_STATISTICS, statisticNamed } from "../../model/statistics";
+import { useStatistics } from "../../state/data";
 import { act, isComparing, usePart, useShownPart, type Page } from "../../state/page";
 import { Button } from "../../ui/parts";
 import { Segments } from "../../ui/segments";
@@ -12,20 +13,18 @@ const NO_OTHER = "there is no B: choose one under Compare (key c)";
 
 type Mode = Page["heat"]["mode"];
 
-const CHOICES = [{ value: "", label: "off" }, ...HEAT_STATISTICS.map(({ name, label }) => ({ value: name, label }))];
 const EDGES = [{ value: "selected", label: "selected" }, { value: "all", label: "all" }] as const;
-
-/** Percentiles and negative infinities are known of whole tensors only. */
-const OF_SAMPLES = new Set(["mean", "std", "abs_mean", "min", "max", "abs_max", "norm", "zeros", "nans", "infs"]);
 
 export const HeatControls = memo(function HeatControls() {
   const heat = usePart((page) => page.heat);
   const comparing = usePart(isComparing);
   const sample = useShownPart("a", (shown) => shown.sample);
-  const known = CHOICES.some((choice) => choice.value === heat.statistic);
-  const all = known ? CHOICES : [...CHOICES, { value: heat.statistic, label: heatStatistic(heat.statistic).label }];
-  const choices = all.map((choice) =>
-    sample === null || !choice.value || OF_SAMPLES.has(choice.value)
+  const statistics = useStatistics(useShownPart("a", (shown) => shown.trial));
+  const there = [{ value: "", label: "off" }, ...heatChoices(statistics)];
+  const known = there.some((choice) => choice.value === heat.statistic);
+  const other = { value: heat.statistic, label: heatLabel(statisticNamed(heat.statistic, statistics)) };
+  const choices = (known ? there : [...there, other]).map((choice) =>
+    sample === null || !choice.value || SAMPLE_STATISTICS.includes(choice.value)
       ? choice
       : { ...choice, unavailable: "not recorded per sample" },
   );

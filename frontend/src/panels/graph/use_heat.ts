@@ -2,13 +2,16 @@
 import { useMemo, useRef } from "react";
 import { ABSENT, emptyHeat, type Heat, type HeatScale } from "../../model/heat";
 import {
-  heatAgainstPast, heatDifference, heatOfMatrix, heatOfStep, isSigned, pastPlaces, pastScale, rowsOfGraph,
+  heatAgainstPast, heatDifference, heatOfMatrix, heatOfStep, pastPlaces, pastScale, rowsOfGraph,
   telling, type StepNumbers, type TensorRows,
 } from "../../model/heat_tables";
-import { heatStatistic, scaleFor, type HeatStatistic } from "../../model/heat_statistics";
+import { scaleFor } from "../../model/heat_scale";
 import { percent } from "../../model/numbers";
 import type { GraphSource } from "../../model/source";
-import { useHeat, useStep, useStepSample, useTrial, type StepTable, type Trial } from "../../state/data";
+import { heatLabel, statisticNamed } from "../../model/statistics";
+import {
+  useHeat, useStatistics, useStep, useStepSample, useTrial, type Statistic, type StepTable, type Trial,
+} from "../../state/data";
 import { isBare, isComparing, usePart, useShown, type Pane, type Shown } from "../../state/page";
 
 export interface ShownHeat {
@@ -26,8 +29,9 @@ const INFINITIES = ["infs", "neg_infs"] as const;
 export function useGraphHeat(source: GraphSource): ShownHeat {
   const { statistic: name, mode } = usePart((page) => page.heat);
   const comparing = usePart(isComparing);
-  const statistic = heatStatistic(name);
   const shown = useShown("a");
+  const known = useStatistics(shown.trial);
+  const statistic = useMemo(() => statisticNamed(name, known), [name, known]);
   const a = usePaneHeat("a", source, name === "" ? null : statistic);
   const isDifference = name !== "" && mode === "difference" && comparing;
   const b = usePaneHeat("b", source, isDifference ? statistic : null);
@@ -35,7 +39,7 @@ export function useGraphHeat(source: GraphSource): ShownHeat {
   const past = usePast(source, shown, isPast ? statistic : null, a);
   const shownHeat = useMemo((): ShownHeat | null => {
     if (name === "") return NO_HEAT;
-    const words = `${statistic.label} of ${(shown.of ?? "value").replace(":", " · ")}`;
+    const words = `${heatLabel(statistic)} of ${(shown.of ?? "value").replace(":", " · ")}`;
     if (isPast) {
       const missing = past && anyValue(past) ? null : NO_PAST;
       return past && { heat: past, scale: pastScale(past), words: `${words}, against its past`, missing };
@@ -63,7 +67,7 @@ export const ofWords = (of: string | null): string =>
 const share = (value: number): string => percent(value);
 
 /** What one pane looks at, in all tensors. Null: not there yet. */
-function usePaneHeat(pane: Pane, source: GraphSource, statistic: HeatStatistic | null): Heat | null {
+function usePaneHeat(pane: Pane, source: GraphSource, statistic: Statistic | null): Heat | null {
   const { trial, step, type, of, sample } = useShown(pane);
   const whole = useStep(statistic && trial, step, type);
   const part = useStepSample(statistic && trial, step, type, sample);
@@ -84,18 +88,18 @@ function coloured(
   table: TensorRows,
   of: string,
   numbers: StepNumbers,
-  statistic: HeatStatistic,
+  statistic: Statistic,
 ): Heat {
   const heat = heatOfStep(rowsOfGraph(source, table, of), numbers);
-  return statistic.isShare ? { ...heat, words: share } : heat;
+  return statistic.isCount ? { ...heat, words: share } : heat;
 }
 
 const added = (columns: readonly Float64Array[]): Float64Array =>
   columns[0].map((_, row) => columns.reduce((sum, column) => sum + (column[row] || 0), 0));
 
-function stepNumbers(table: StepTable, { name, isShare }: HeatStatistic): StepNumbers {
+function stepNumbers(table: StepTable, { name, isCount }: Statistic): StepNumbers {
   const values = table.statistic(name);
-  if (isShare) {
+  if (isCount) {
     const count = table.statistic("count");
     return { ...NO_ODD, values: values.map((value, row) => value / count[row]) };
   }
@@ -107,9 +111,9 @@ const NO_ODD = { nans: [] as number[], infs: [] as number[] };
 type SampleRows = TensorRows & { readonly statistic: (name: string) => Float64Array };
 
 /** Counts of a sample are shares of its part of the tensor. */
-function sampleNumbers(one: SampleRows, whole: StepTable, { name, isShare }: HeatStatistic): StepNumbers {
+function sampleNumbers(one: SampleRows, whole: StepTable, { name, isCount }: Statistic): StepNumbers {
   const values = one.statistic(name);
-  if (!isShare) return { values, nans: one.statistic("nans"), infs: one.statistic("infs") };
+  if (!isCount) return { values, nans: one.statistic("nans"), infs: one.statistic("infs") };
   const elements = (row: number): number => {
     const at = whole.find(one.node[row], one.of[row], one.role[row], one.pass[row]);
     return at < 0 ? NaN : whole.number(at, "count") / (whole.shape(at)[whole.batchDim(at)] || 1);
@@ -118,7 +122,7 @@ function sampleNumbers(one: SampleRows, whole: StepTable, { name, isShare }: Hea
 }
 
 /** Every tensor against its own earlier steps of the same type. Null: not there yet. */
-function usePast(source: GraphSource, shown: Shown, statistic: HeatStatistic | null, now: Heat | null): Heat | null {
+function usePast(source: GraphSource, shown: Shown, statistic: Statistic | null, now: Heat | null): Heat | null {
   const loaded = useHeat(statistic && shown.trial, shown.of, statistic?.name ?? "");
   const trial = useTrial(statistic && shown.trial).value;
   const matrix = loaded.pending && !loaded.value ? null : loaded.value;
@@ -138,9 +142,9 @@ function usePast(source: GraphSource, shown: Shown, statistic: HeatStatistic | n
     if (!matrix || !rows || !trial || !statistic || ordinal === null) return null;
     const place = matrix.place(ordinal);
     if (place < 0) return null;
-    const current = statistic.isShare || !now ? heatOfMatrix(rows, matrix, ordinal) : now;
+    const current = statistic.isCount || !now ? heatOfMatrix(rows, matrix, ordinal) : now;
     const past = pastPlaces(placesOfType(trial, type, matrix.place), place);
-    return heatAgainstPast(current, rows, matrix, past, isSigned(statistic.name));
+    return heatAgainstPast(current, rows, matrix, past, statistic.scale === "diverging");
   }, [source, isLost, matrix, rows, trial, statistic, ordinal, type, now]);
 }
 

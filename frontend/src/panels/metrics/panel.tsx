@@ -14,7 +14,7 @@ import "./metrics.css";
 
 const FEW = 8; // so many need neither a filter nor headings
 
-export function MetricsPanel() {
+export function Panel() {
   const { names: chosen, x } = usePart((page) => page.metrics);
   const trials = useTrials();
   const described = useTrialsOf(trials);

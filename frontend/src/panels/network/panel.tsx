@@ -14,7 +14,7 @@ import "./network.css";
 const ROW = 26;
 const HEAD = 28;
 
-export function NetworkPanel() {
+export function Panel() {
   const { trial } = useShown("a");
   const { value, problem, pending } = useModules(trial);
   const tree = useMemo(() => (value && value.modules.length > 0 ? new ModuleTree(value.modules) : null), [value]);

@@ -13,7 +13,7 @@ import "./notes.css";
 
 const AT_ONCE = 500;
 
-export function NotesPanel() {
+export function Panel() {
   const trials = useTrials();
   const loaded = useAll(trials.map(askNotes));
   const filter = usePart((page) => page.notes);

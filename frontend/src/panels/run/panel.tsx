@@ -14,7 +14,7 @@ import { SettingsSection, VersionsSection } from "./settings";
 import { TrialName, type ColoredTrial } from "./trial_name";
 import "./run.css";
 
-export function RunPanel() {
+export function Panel() {
   const names = useTrials();
   const loaded = useTrialsOf(names);
   const trials = useMemo(

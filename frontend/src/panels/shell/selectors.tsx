@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState, type FormEvent, type ReactNode } from "react";
 import { wholeNumber } from "../../model/numbers";
 import { useTrial } from "../../state/data";
+import { statisticName } from "../../model/statistics";
 import { AGGREGATES, act, useChoices, usePart, useShown, type Aggregate, type Field } from "../../state/page";
 import { Button } from "../../ui/parts";
 import { Segments } from "../../ui/segments";
@@ -127,8 +128,7 @@ function OfChoice() {
   );
 }
 
-const AGGREGATE_WORDS: Readonly<Record<Aggregate, string>> = { mean: "mean", std: "std", abs_max: "abs max" };
-const AGGREGATE_CHOICES = AGGREGATES.map((value) => ({ value, label: AGGREGATE_WORDS[value] }));
+const AGGREGATE_CHOICES = AGGREGATES.map((value) => ({ value, label: statisticName(value) }));
 
 function BatchChoice() {
   const aggregate = usePart((page) => page.look.aggregate);

@@ -3,24 +3,13 @@ import { percent } from "../../model/numbers";
 import { useCatalog, useTrial } from "../../state/data";
 import { reach } from "../../state/keys";
 import { useConnection } from "../../state/live";
-import { TABS, act, useMainTrial, usePart, type Tab } from "../../state/page";
+import { TABS, act, useMainTrial, usePart } from "../../state/page";
 import { Button, Key } from "../../ui/parts";
 import { FindingKeys, FindingsCount } from "../findings/count";
 import { SearchBox } from "../graph/search_box";
 import { readReport } from "../run/facts";
 import { costOf } from "./facts";
 import { TrialsChooser } from "./trials";
-
-const TAB_WORDS: Readonly<Record<Tab, string>> = {
-  graph: "Graph",
-  metrics: "Metrics",
-  compare: "Compare",
-  network: "Network",
-  notes: "Notes",
-  views: "Views",
-  run: "Run",
-  findings: "Findings",
-};
 
 export function TopBar() {
   return (
@@ -53,7 +42,7 @@ function Tabs() {
           aria-current={name === tab ? "page" : undefined}
           onClick={() => act.page({ tab: name })}
         >
-          {TAB_WORDS[name]}
+          {name[0].toUpperCase() + name.slice(1)}
           {name === "findings" && <FindingsCount />}
         </button>
       ))}

@@ -1,17 +1,16 @@
 /** One statistic over all recorded steps, per trial and type of step, and the histogram over steps below it. */
 import { memo, useEffect, useMemo, useRef, useState } from "react";
-import { SAMPLE_STATISTICS, WHOLE_STATISTICS } from "../../api/types";
 import type { AxisKind } from "../../draw/histogram_axis";
 import { columnEdges, HistogramTimePlot, type TimeHit } from "../../draw/histogram_time";
 import { shadeTable } from "../../draw/shades";
 import { percent, shortNumber, wholeNumber } from "../../model/numbers";
-import { useHistograms, useSeriesOf, type TensorKey } from "../../state/data";
+import { SAMPLE_STATISTICS, statisticName } from "../../model/statistics";
+import { useHistograms, useSeriesOf, useStatistics, type Statistic, type TensorKey } from "../../state/data";
 import { act, trialColor, usePart, useTrials, type Page, type Pane, type Shown } from "../../state/page";
 import { Button, Section } from "../../ui/parts";
 import { Select } from "../../ui/select";
 import { useCanvas } from "../../ui/use_canvas";
 import { Curves, type Curve, type Range } from "../curves/curves";
-import { statisticName } from "./summary";
 import { curvesOf, nearestStep, statisticsFor, timeHistograms, type TimeHistograms } from "./time_series";
 import { useTogether } from "./use_tensor";
 import { useTheme } from "./use_theme";
@@ -30,8 +29,8 @@ interface Props {
 
 const ONE: readonly string[] = ["mean"];
 
-const namesOf = (isScalar: boolean, sample: number | null): readonly string[] =>
-  isScalar ? ONE : sample === null ? WHOLE_STATISTICS : SAMPLE_STATISTICS;
+const namesOf = (isScalar: boolean, sample: number | null, known: readonly Statistic[]): readonly string[] =>
+  isScalar ? ONE : sample === null ? known.map(({ name }) => name) : SAMPLE_STATISTICS;
 
 /** What was chosen, as far as there is such a statistic. */
 const statisticOf = (wanted: string, names: readonly string[]): string =>
@@ -40,10 +39,11 @@ const statisticOf = (wanted: string, names: readonly string[]): string =>
 export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, axis }: Props) {
   const series = usePart((page) => page.series);
   const type = usePart((page) => (pane === "b" && "type" in page.other ? page.other.type : page.look.type) ?? null);
-  const names = namesOf(isScalar, shown.sample);
+  const known = useStatistics(tensor.trial);
+  const names = namesOf(isScalar, shown.sample, known);
   const statistic = statisticOf(series.statistic, names);
   const others = (key: TensorKey, sample: number | null): readonly string[] =>
-    statisticsFor(statisticOf(series.statistic, namesOf(isScalarToo(key, sample), sample)));
+    statisticsFor(statisticOf(series.statistic, namesOf(isScalarToo(key, sample), sample, known)));
   const { curves, steps, missing } = useCurves(tensor, statistic, type, shown.sample, others);
   const histograms = useTimeHistograms(series.histogram && !isScalar ? tensor : null, type);
   const [zoom, setZoom] = useState<Range | null>(null);
@@ -55,10 +55,10 @@ export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, axis }: P
   return (
     <Section
       title={shown.sample === null ? "over training" : `over training · sample ${shown.sample}`}
-      aside={<Choices {...{ statistic, names, series, isScalar }} />}
+      aside={<Choices {...{ statistic, names, known, series, isScalar }} />}
     >
       <Curves
-        label={`${statisticName(statistic)} of ${tensor.node} over steps`}
+        label={`${statisticName(statistic, known)} of ${tensor.node} over steps`}
         curves={curves}
         height={150}
         log={series.log}
@@ -96,11 +96,12 @@ export function OverTimeAhead({ tensor }: { readonly tensor: TensorKey }) {
 interface ChoicesProps {
   readonly statistic: string;
   readonly names: readonly string[];
+  readonly known: readonly Statistic[];
   readonly series: Page["series"];
   readonly isScalar: boolean;
 }
 
-const Choices = memo(function Choices({ statistic, names, series, isScalar }: ChoicesProps) {
+const Choices = memo(function Choices({ statistic, names, known, series, isScalar }: ChoicesProps) {
   const set = (part: Partial<Page["series"]>): void => act.page({ series: { ...series, ...part } });
   return (
     <span className="controls">
@@ -109,7 +110,7 @@ const Choices = memo(function Choices({ statistic, names, series, isScalar }: Ch
           quiet
           label="Statistic over training"
           value={statistic}
-          choices={names.map((name) => ({ value: name, label: statisticName(name) }))}
+          choices={names.map((name) => ({ value: name, label: statisticName(name, known) }))}
           onChange={(name) => set({ statistic: name })}
         />
       )}

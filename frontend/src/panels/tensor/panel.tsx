@@ -3,7 +3,7 @@
  * what they draw is replaced, and only when it is there.
  */
 import { useMemo, useState } from "react";
-import { SAMPLE_STATISTICS } from "../../api/types";
+import { SAMPLE_STATISTICS } from "../../model/statistics";
 import type { AxisKind } from "../../draw/histogram_axis";
 import { histogramOf } from "../../model/histogram";
 import { useCatalog, useGaps, type Floats, type SampleTable } from "../../state/data";

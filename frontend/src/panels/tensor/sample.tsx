@@ -1,7 +1,8 @@
 /** One sample among all of the batch: how unusual each of its statistics is. */
 import { shortNumber } from "../../model/numbers";
+import { statisticName } from "../../model/statistics";
 import { NumberText } from "../../ui/number";
-import { scoreText, statisticName, type SampleRow } from "./summary";
+import { scoreText, type SampleRow } from "./summary";
 
 /** Standard deviations at the ends of the line. */
 const REACH = 3;

@@ -2,15 +2,7 @@
 import type { SampleTable } from "../../api/tables";
 import { percent, shortNumber, wholeNumber } from "../../model/numbers";
 import { rankIn, spreadOf, zScore } from "../../model/spread";
-
-export const STATISTIC_NAMES: Readonly<Record<string, string>> = {
-  count: "elements", zeros: "zeros", nans: "NaN", infs: "infinite", neg_infs: "−infinite", mean: "mean", std: "std",
-  abs_mean: "abs mean", min: "min", max: "max", abs_max: "abs max", norm: "norm", q01: "1st percentile",
-  q05: "5th percentile", q25: "25th percentile", q50: "median", q75: "75th percentile", q95: "95th percentile",
-  q99: "99th percentile",
-};
-
-export const statisticName = (name: string): string => STATISTIC_NAMES[name] ?? name;
+import { statisticName } from "../../model/statistics";
 
 export interface TileFacts {
   /** If several have one name. */

@@ -3,13 +3,13 @@ import { memo, useEffect, useMemo, useRef, useState } from "react";
 import { columnScores, isOrder, ORDERS, orderOf, unitColumnScores, type Order } from "../../model/ordering";
 import { adaptChoice, defaultChoice, sliceOf, type SliceChoice } from "../../model/slices";
 import { unitScores, unitSteps } from "../../model/spread";
+import { statisticName } from "../../model/statistics";
 import type { Floats, UnitTable } from "../../state/data";
-import { act, usePart, type Page, type Pane, type Shown } from "../../state/page";
+import { act, AGGREGATES, usePart, type Page, type Pane, type Shown } from "../../state/page";
 import { Button, Section } from "../../ui/parts";
 import { Segments } from "../../ui/segments";
 import { Select } from "../../ui/select";
 import { list } from "./reasons";
-import { statisticName } from "./summary";
 import type { TensorFacts } from "./use_tensor";
 import { Values } from "./values";
 import { axisNames, rawChoice, unitAxisNames, wishOf } from "./values_choice";
@@ -70,9 +70,7 @@ const Choices = memo(function Choices({ values }: { readonly values: Page["value
   );
 });
 
-const AGGREGATES = [
-  { value: "mean", label: "mean" }, { value: "std", label: "std" }, { value: "abs_max", label: "abs max" },
-] as const;
+const AGGREGATE_CHOICES = AGGREGATES.map((value) => ({ value, label: statisticName(value) }));
 
 type UnitProps = Props & { readonly units: UnitTable; readonly values: Page["values"] };
 
@@ -97,7 +95,7 @@ function UnitValues({ pane, shown, facts, units, values, raw }: UnitProps) {
           quiet
           label="Over the batch"
           value={aggregate}
-          choices={AGGREGATES}
+          choices={AGGREGATE_CHOICES}
           onChange={(chosen) => act.choose({ aggregate: chosen }, { pane })}
         />
       </header>

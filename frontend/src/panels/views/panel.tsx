@@ -14,7 +14,7 @@ import "./views.css";
 
 const IN_SIGHT = 90; // so many letters of titles; more go into a list
 
-export function ViewsPanel() {
+export function Panel() {
   const { value, problem, pending } = useViews();
   const chosen = usePart((page) => page.view);
   const views = value?.views ?? [];

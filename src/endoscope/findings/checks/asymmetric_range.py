@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.functions import LOSSES_OF_LOGITS, ONE_SIDED, SIGMOIDS, SOFTMAXES
@@ -49,6 +49,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"ratio": 0.5},
+    evidence=Evidence(("q05", "q50", "q95"), page="q01"),
     causes=(
         "An activation behind the last layer, often from a helper that puts one behind every layer.",
         "ReLU, GELU or another one-sided function before a loss that expects logits.",

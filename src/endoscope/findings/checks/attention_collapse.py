@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import above, lasts, late, median_where
@@ -53,6 +53,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"sharpness": 0.9, "places": 4},
+    evidence=Evidence(("q05", "q50", "q95")),
     causes=(
         "Logits that have grown: queries and keys are too large.",
         "The division by the root of the width is missing.",

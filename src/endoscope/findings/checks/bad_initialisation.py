@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 from endoscope.findings.rows import Tensor
@@ -70,6 +70,7 @@ CHECK = Check(
     stage=Stage.START,
     run=run,
     thresholds={"low": 0.02, "high": 5.0, "latest_step": 2},
+    evidence=Evidence(("std",)),
     causes=("Weights that were set to a constant.", "A standard deviation that does not fit the number of inputs."),
     remedies=("Use torch.nn.init.kaiming_normal_ or xavier_uniform_, or leave the default of the layer.",),
 )

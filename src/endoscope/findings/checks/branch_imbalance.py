@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import median_where
@@ -50,6 +50,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"ratio": 300.0, "steps": 3},
+    evidence=Evidence(("norm",), of="gradient"),
     causes=("A branch that is multiplied by a small number, or that is saturated.", "Losses of very different size."),
     remedies=("Scale the branches, or the losses at their ends, so that both can learn.",),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import late
@@ -70,6 +70,7 @@ CHECK = Check(
     stage=Stage.DATA,
     run=run,
     thresholds={"share": 0.88, "steps": 3},
+    evidence=Evidence(("mean",)),
     causes=("The data is like that.", "A filter or a join has removed samples of the other classes."),
     remedies=("Weight the loss by class, or draw samples evenly: WeightedRandomSampler.", "Look beyond accuracy."),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.rows import Tensor
@@ -86,6 +86,8 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"spread": 0.003, "fall": 0.05, "steps": 4},
+    evidence=Evidence(("std",), units="std"),
+    explained_by=("dead_units", "saturated", *START),
     causes=(
         "The network ignores its input: dead or saturated layers, or weights that are too small beside the biases.",
         "Mode collapse of a generator, or a representation that has collapsed.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.curves import fall
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, WARNING
@@ -59,6 +59,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"cosine": -0.3, "steps": 5, "gain": 0.2, "opposite": -0.95},
+    evidence=Evidence(("norm",), of="gradient"),
     causes=("Two losses ask for opposite things.", "One of them has the wrong sign."),
     remedies=(
         "Check the signs of the losses.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
@@ -51,6 +51,7 @@ CHECK = Check(
     stage=Stage.DATA,
     run=run,
     thresholds={"share": 0.5, "steps": 3},
+    evidence=Evidence(("std",), units="std"),
     causes=(
         "Columns that were not filled, or were overwritten with one value.",
         "Padding that is larger than the data.",

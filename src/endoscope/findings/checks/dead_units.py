@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 from endoscope.findings.rows import Tensor
@@ -63,6 +63,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"share": 0.5, "error_share": 0.95, "size": 1e-7, "steps": 5},
+    evidence=Evidence(("zeros",), units="abs_max"),
     causes=(
         "A step with a large learning rate pushed the biases far below zero.",
         "Biases that begin very negative, or inputs that are not centred.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import lasts, late
@@ -39,6 +39,7 @@ CHECK = Check(
     stage=Stage.WEIGHTS,
     run=run,
     thresholds={"share": 0.95, "size": 1e-5},
+    evidence=Evidence(("zeros",)),
     causes=("A weight decay that is too strong.", "Weights that begin as zero and get no gradient."),
     remedies=("Lower the weight decay.", "Begin with other weights."),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, START, Check, Limits, Seen, Stage
 from endoscope.findings.curves import first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO
@@ -40,6 +40,7 @@ CHECK = Check(
     stage=Stage.LOSS,
     run=run,
     thresholds={"factor": 1.5, "steps": 10},
+    explained_by=("exploding_gradient", *LEARNING_RATE, *START),
     causes=("A learning rate that is too large.", "The wrong sign: the loss is maximised.", "Gradients that explode."),
     remedies=("Lower the learning rate, by a factor of ten to begin with.", "Clip the gradient.", "Check the sign."),
 )

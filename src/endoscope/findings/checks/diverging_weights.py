@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import early, late, median_where
@@ -40,6 +40,8 @@ CHECK = Check(
     stage=Stage.WEIGHTS,
     run=run,
     thresholds={"growth": 8.0, "size": 1.0},
+    evidence=Evidence(("norm",)),
+    explained_by=LEARNING_RATE,
     causes=("A learning rate that is too large.", "A negative weight decay, or a loss without a lower bound."),
     remedies=("Lower the learning rate; add weight decay; clip the gradient.",),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.checks.dead_units import rectified
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -49,6 +49,8 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"tau": 0.025, "share": 0.6},
+    evidence=Evidence(("abs_mean",), units="abs_max"),
+    explained_by=("dead_units",),
     causes=("Targets that move (reinforcement learning, continual learning).", "A few units that have become huge."),
     remedies=("Begin those units anew from time to time.", "Add a normalisation layer; lower the learning rate."),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 from endoscope.findings.lasting import above
@@ -44,6 +44,8 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"norm": 1e3, "growth": 100.0, "least": 30.0, "error_norm": 1e6},
+    evidence=Evidence(("norm",), of="gradient"),
+    explained_by=(*START, *LEARNING_RATE),
     causes=(
         "Weights that began too large, or a long recurrence.",
         "A learning rate that is too large.",

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.rows import Rows
 from endoscope.findings.units import MOST_STEPS, chosen_steps
-from endoscope.query import bulk
 from endoscope.store.streams import to_numpy
 
 
@@ -50,7 +49,7 @@ def _shares(facts: Facts, rows: Rows, wanted: set[int], least: int) -> dict[int,
     """Row -> (place of the step, share of the largest sample, which sample)."""
     found: dict[int, list[tuple[int, float, int]]] = {}
     for place in chosen_steps(len(facts.steps), MOST_STEPS).tolist() if wanted else ():
-        batch = bulk.rows_of_step(facts.recording, "samples", facts.steps[place])
+        batch = facts.recording.tables.batch("samples", facts.steps[place])
         if batch is None:
             continue
         norms, offsets = to_numpy(batch.column("norm").values), to_numpy(batch.column("norm").offsets)
@@ -68,6 +67,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"share": 0.6, "batch": 8},
+    evidence=Evidence(("norm",), of="gradient"),
     causes=(
         "Outliers or wrong labels.",
         "Weights of samples, or a loss (squared error) that grows fast with the error.",

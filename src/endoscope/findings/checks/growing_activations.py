@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import early, late, median_where
@@ -41,6 +41,8 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"growth": 10.0, "size": 10.0},
+    evidence=Evidence(("std",)),
+    explained_by=("asymmetric_range", *LEARNING_RATE, "diverging_weights"),
     causes=("A learning rate that is too large.", "Nothing holds the weights or the residual stream back."),
     remedies=("Lower the learning rate; add weight decay or a normalisation layer.",),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.functions import NORMALISATIONS
@@ -52,6 +52,7 @@ CHECK = Check(
     stage=Stage.DATA,
     run=run,
     thresholds={"std": 5.0, "mean": 5.0, "low": 0.01},
+    evidence=Evidence(("mean", "std"), page="std"),
     causes=("Raw data: pixels from 0 to 255, prices, years.", "The scaling was forgotten, or was done twice."),
     remedies=("Subtract the mean of the training data and divide by its standard deviation, feature by feature.",),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
@@ -53,6 +53,8 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"ratio": 100.0, "steps": 3},
+    evidence=Evidence(("norm",), of="gradient"),
+    explained_by=("conflicting_losses",),
     causes=("Losses of different scale are added without weights.", "One is summed, the other averaged."),
     remedies=("Weight the losses so that their gradients are of similar size.", "Average over the batch in both."),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, Check, Limits, Seen, Stage
 from endoscope.findings.curves import past_median, past_spread
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -42,6 +42,7 @@ CHECK = Check(
     stage=Stage.LOSS,
     run=run,
     thresholds={"factor": 3.0, "sigmas": 8.0, "window": 10, "of_the_first": 0.6},
+    explained_by=("spiking_gradient", "exploding_gradient", *LEARNING_RATE),
     causes=("A batch with outliers or wrong labels.", "A learning rate at the edge of stability."),
     remedies=("Look at the samples of that step.", "Clip the gradient; lower the learning rate."),
 )

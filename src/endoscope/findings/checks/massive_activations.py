@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO
 from endoscope.findings.lasting import lasts, late, median_where
@@ -38,6 +38,8 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"size": 100.0, "ratio": 1000.0},
+    evidence=Evidence(("abs_max", "q99"), units="abs_max"),
+    explained_by=(*START, "scale_range"),
     causes=("Attention sinks of transformers, which are mostly harmless.", "A sample that is an outlier."),
     remedies=("Keep such tensors out of 8-bit and 16-bit formats.", "Look at the samples with the largest elements."),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
@@ -44,6 +44,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"steps": 2},
+    evidence=Evidence(("norm",)),
     causes=(
         "A detach(), .item(), numpy or torch.no_grad() between the parameter and the loss.",
         "A module that is created and never called, or whose result is not used.",

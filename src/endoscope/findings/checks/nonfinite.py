@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO
 from endoscope.findings.functions import ATTENTIONS, MASKS, SOFTMAXES
@@ -125,6 +125,7 @@ CHECK = Check(
     description="NaN or infinite elements, reported where they appear first.",
     stage=Stage.DATA,
     run=run,
+    evidence=Evidence(("nans", "infs", "neg_infs")),
     causes=(
         "The logarithm or the root of zero or of a negative number, a division by zero, exp of a large number.",
         "A learning rate so large that the weights overflowed.",

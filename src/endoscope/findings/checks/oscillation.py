@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, START, Check, Limits, Seen, Stage
 from endoscope.findings.curves import first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -40,6 +40,7 @@ CHECK = Check(
     stage=Stage.LOSS,
     run=run,
     thresholds={"jump": 0.4, "steps": 20, "turns": 0.92},
+    explained_by=("exploding_gradient", "unshuffled", *LEARNING_RATE, *START),
     causes=("A learning rate that is too large.", "Batches that are very small, or very different."),
     remedies=("Lower the learning rate.", "Use larger batches, or shuffle the data."),
 )

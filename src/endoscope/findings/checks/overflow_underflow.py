@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import above, lasts
@@ -55,6 +55,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"high": 0.5, "low": 1e-5, "zeros": 0.3},
+    evidence=Evidence(("abs_max",)),
     causes=("float16 without a gradient scaler.", "Activations that are too large for 16 bits."),
     remedies=("Use torch.amp.GradScaler, or bfloat16.", "Keep this part in float32; normalise before it."),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, STANDSTILL, START, Check, Limits, Seen, Stage
 from endoscope.findings.curves import fall, first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -57,6 +57,7 @@ CHECK = Check(
     stage=Stage.LOSS,
     run=run,
     thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0},
+    explained_by=(*STANDSTILL, *LEARNING_RATE, *START),
     causes=(
         "A learning rate that is far too small, or too large.",
         "No gradient reaches the parameters, or the optimizer does not hold them.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
@@ -44,6 +44,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"fall": 0.6, "rank": 3.0, "steps": 4},
+    evidence=Evidence(("std",)),
     causes=(
         "Self-supervised learning that found a shortcut.",
         "Attention without skip connections.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import lasts, late, median_where
@@ -58,6 +58,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"low": 1e-3, "high": 1e3},
+    evidence=Evidence(("abs_mean",), page="norm"),
     causes=("A branch that began at zero and gets no gradient.", "An input that has grown from block to block."),
     remedies=("Look at the gradient of the branch.", "Normalise the input of each block, or scale the branches."),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.functions import SIGMOIDS, TANHS
@@ -59,6 +59,8 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"index": 0.8},
+    evidence=Evidence(("q05", "q50", "q95"), units="mean", page="abs_mean"),
+    explained_by=(*START, *LEARNING_RATE),
     causes=(
         "Weights that are too large, from the beginning or after steps that were too large.",
         "Inputs that are not normalised.",

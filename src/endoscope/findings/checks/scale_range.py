@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import above, below, lasts, median_where
@@ -40,6 +40,8 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"low": 1e-5, "high": 300.0},
+    evidence=Evidence(("std",)),
+    explained_by=(*START, *LEARNING_RATE),
     causes=(
         "Weights that began too large or too small for the size of the layer.",
         "Inputs that are not normalised.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import lasts, late
@@ -39,6 +39,7 @@ CHECK = Check(
     stage=Stage.WEIGHTS,
     run=run,
     thresholds={"elements": 32},
+    evidence=Evidence(("q05", "q50", "q95"), page="mean"),
     causes=("Weights that began with one sign only (torch.rand).", "Steps that pushed all of them in one direction."),
     remedies=("Begin with weights around zero.", "Lower the learning rate; normalise the inputs."),
 )

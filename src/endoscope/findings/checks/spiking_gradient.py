@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import LEARNING_RATE, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.curves import past_median, past_spread
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -48,6 +48,8 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"factor": 15.0, "window": 10},
+    evidence=Evidence(("norm",), of="gradient"),
+    explained_by=LEARNING_RATE,
     causes=("A batch with an outlier or with a wrong label.", "A learning rate at the edge of stability."),
     remedies=(
         "Look at the samples of that step.",

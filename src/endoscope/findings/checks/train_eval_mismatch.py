@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import median_where
@@ -50,6 +50,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"ratio": 2.5, "steps": 2},
+    evidence=Evidence(("std",), page="mean"),
     causes=(
         "Running statistics of batch normalisation that are not up to date, or batches that are too small for them.",
         "Data that is prepared differently for evaluation.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO, WARNING
 from endoscope.findings.rows import Tensor
@@ -54,6 +54,7 @@ CHECK = Check(
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={"steps": 3},
+    evidence=Evidence(("norm",), of="update"),
     causes=(
         "The parameter was not given to the optimizer: a layer added later, or a list of groups that misses it.",
         "A learning rate of zero for it, or one so small that the change is lost in rounding.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import late
@@ -49,6 +49,7 @@ CHECK = Check(
     stage=Stage.DATA,
     run=run,
     thresholds={"ratio": 6.0, "steps": 8},
+    evidence=Evidence(("mean",)),
     causes=(
         "shuffle=True is missing in the DataLoader, and the data is sorted.",
         "A sampler that groups similar samples.",

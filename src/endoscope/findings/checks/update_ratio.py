@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 from endoscope.findings.lasting import above, median_where
@@ -50,6 +50,7 @@ CHECK = Check(
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={"high": 0.1, "error_high": 1.0, "low": 1e-5, "steps": 5},
+    evidence=Evidence(("norm",), of="update"),
     causes=("A learning rate that is too large, or too small.", "Weights that began too small, or too large."),
     remedies=(
         "Change the learning rate so that a step changes weights by about a thousandth.",

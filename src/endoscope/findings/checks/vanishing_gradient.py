@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import below, lasts, median_where
@@ -73,6 +73,8 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4},
+    evidence=Evidence(("norm",), of="gradient"),
+    explained_by=("dead_units", "saturated", "bad_initialisation"),
     causes=(
         "Many saturating activations (sigmoid, tanh) in a row.",
         "Weights that began too small, or many layers without skip connections.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import START, Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.rows import Tensor
@@ -54,6 +54,7 @@ CHECK = Check(
     stage=Stage.START,
     run=run,
     thresholds={"low": 0.15, "high": 2.5, "latest_step": 1},
+    explained_by=START,
     causes=(
         "Too high: weights of the last layer that began too large, inputs that are not normalised, a sum "
         "instead of a mean.",

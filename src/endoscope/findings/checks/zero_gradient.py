@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, WARNING
 from endoscope.findings.lasting import lasts
@@ -36,6 +36,8 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"steps_share": 0.9, "steps": 4},
+    evidence=Evidence(("norm",), of="gradient", page="zeros"),
+    explained_by=("dead_units", "bad_initialisation"),
     causes=(
         "Everything behind it is dead: a ReLU that is always zero, a saturated function, a clamp.",
         "It is multiplied by zero: a mask, a weight of a loss, or weights that began as zero.",

@@ -85,7 +85,7 @@ class _Sums:
         self.keys: list[Key] = []
         self._row_of: dict[tuple[str, str, int, str], int] = {}
         self._row_of_number: dict[int, int] = {}
-        for number, key in sorted(bulk.keys_of(categories.facts.recording).items()):
+        for number, key in sorted(categories.facts.recording.tables.keys.by_number.items()):
             if key.batch_dim < 0:
                 continue
             row = self._row_of.setdefault((key.node, key.role, key.pass_, key.of), len(self.keys))
@@ -100,7 +100,7 @@ class _Sums:
         self.counts = np.zeros((2, many[1]))  # samples of each category
 
     def add(self, step: Step) -> None:
-        batch = bulk.rows_of_step(self.categories.facts.recording, "samples", step)
+        batch = self.categories.facts.recording.tables.batch("samples", step)
         if batch is None:
             return
         rows = np.array([self._row_of_number.get(n, -1) for n in to_numpy(batch.column("key")).tolist()], np.int64)
@@ -244,12 +244,14 @@ def _distinct(categories: Categories, samples: dict[int, Sequence[int] | None]) 
     `samples` names for each step (by ordinal) those that count; None for all.
     """
     facts = categories.facts
-    inputs = {n for n, key in bulk.keys_of(facts.recording).items() if key.kind == "input" and key.of == "value"}
+    inputs = {
+        n for n, key in facts.recording.tables.keys.by_number.items() if key.kind == "input" and key.of == "value"
+    }
     seen: tuple[set[bytes], set[bytes]] = (set(), set())
     for step in facts.steps:
         if step.ordinal not in samples:
             continue
-        batch = bulk.rows_of_step(facts.recording, "samples", step)
+        batch = facts.recording.tables.batch("samples", step)
         chosen = samples[step.ordinal]
         marks = _marks(batch, inputs) if batch is not None else {}
         for sample, side in enumerate(categories.sides(step).tolist()):

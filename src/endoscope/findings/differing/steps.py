@@ -12,7 +12,6 @@ import numpy as np
 from endoscope.findings.differing.contrasts import SHARES, Contrasts, Subject, as_logarithms
 from endoscope.findings.differing.sides import LEAST_WINDOWS, Place, Sides
 from endoscope.findings.differing.windows import Windows
-from endoscope.query import bulk
 from endoscope.schema.recording import Key
 from endoscope.schema.stats import UNIT
 from endoscope.store.streams import to_numpy
@@ -125,8 +124,8 @@ def _parts(sides: Sides) -> Iterator[list[_Entry]]:
     """Tensors that both sides have with the same units, so many at a time that they fit into memory."""
     found: dict[bool, dict[Place, _Entry]] = {True: {}, False: {}}
     for column in sides.columns:
-        keys = bulk.keys_of(column.facts.recording)
-        batch = bulk.rows_of_step(column.facts.recording, "units", column.step)
+        keys = column.facts.recording.tables.keys.by_number
+        batch = column.facts.recording.tables.batch("units", column.step)
         if batch is None:
             continue
         shapes, offsets = to_numpy(batch.column("unit_shape").values), to_numpy(batch.column("unit_shape").offsets)
@@ -157,13 +156,13 @@ def _read_units(sides: Sides, part: Sequence[_Entry]) -> dict[str, np.ndarray]:
     found = {name: np.full((int(starts[-1]), len(sides.columns)), np.nan, np.float32) for name in UNIT}
     layouts: dict[tuple[int, bytes, bytes], tuple[np.ndarray, np.ndarray]] = {}
     for at, column in enumerate(sides.columns):
-        batch = bulk.rows_of_step(column.facts.recording, "units", column.step)
+        batch = column.facts.recording.tables.batch("units", column.step)
         if batch is None:
             continue
         numbers, offsets = to_numpy(batch.column("key")), to_numpy(batch.column("mean").offsets)
         layout = (id(column.facts), numbers.tobytes(), offsets.tobytes())
         if layout not in layouts:
-            keys = bulk.keys_of(column.facts.recording)
+            keys = column.facts.recording.tables.keys.by_number
             layouts[layout] = _destinations([keys.get(n) for n in numbers.tolist()], offsets, base)
         source, target = layouts[layout]
         for name in UNIT:

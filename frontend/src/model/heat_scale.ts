@@ -1,41 +1,5 @@
-/** Statistics that boxes can be coloured by: how they are called, and on which scale they make sense. */
+/** Scales of colours, for one step or for all. */
 import { divergingScale, fitScale, linearScale, logScale, type Heat, type HeatScale, type ScaleKind } from "./heat";
-
-export interface HeatStatistic {
-  readonly name: string;
-  readonly label: string;
-  readonly scale: ScaleKind;
-  /** A count, shown as its share of all elements. */
-  readonly isShare: boolean;
-}
-
-const of = (name: string, label: string, scale: ScaleKind, isShare = false): HeatStatistic =>
-  ({ name, label, scale, isShare });
-
-export const HEAT_STATISTICS: readonly HeatStatistic[] = [
-  of("abs_mean", "abs mean", "log"),
-  of("std", "std", "log"),
-  of("mean", "mean", "diverging"),
-  of("abs_max", "abs max", "log"),
-  of("norm", "norm", "log"),
-  of("min", "min", "diverging"),
-  of("max", "max", "diverging"),
-  of("zeros", "share of zeros", "linear", true),
-  of("nans", "share of NaN", "linear", true),
-  of("infs", "share of +infinity", "linear", true),
-  of("neg_infs", "share of −infinity", "linear", true),
-  of("q01", "1st percentile", "diverging"),
-  of("q05", "5th percentile", "diverging"),
-  of("q25", "25th percentile", "diverging"),
-  of("q50", "median", "diverging"),
-  of("q75", "75th percentile", "diverging"),
-  of("q95", "95th percentile", "diverging"),
-  of("q99", "99th percentile", "diverging"),
-];
-
-/** One that a newer page knew, or a mistyped address: shown as it is. */
-export const heatStatistic = (name: string): HeatStatistic =>
-  HEAT_STATISTICS.find((known) => known.name === name) ?? of(name, name.replaceAll("_", " "), "log");
 
 const TRIM = 0.02; // one tensor that is almost zero must not make all others look alike
 

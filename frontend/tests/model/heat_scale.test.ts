@@ -1,18 +1,9 @@
 import { expect, test } from "vitest";
-import { WHOLE_STATISTICS } from "../../src/api/types";
 import { VALUE, type Heat } from "../../src/model/heat";
-import { HEAT_STATISTICS, heatStatistic, roundDown, roundUp, scaleFor } from "../../src/model/heat_statistics";
+import { roundDown, roundUp, scaleFor } from "../../src/model/heat_scale";
 
 const heatOf = (...values: number[]): Heat => ({
   values: Float64Array.from(values), states: new Uint8Array(values.length).fill(VALUE),
-});
-
-test("everything that is recorded of a tensor can be shown, but the number of its elements", () => {
-  expect(HEAT_STATISTICS.map(({ name }) => name).sort()).toEqual(
-    WHOLE_STATISTICS.filter((name) => name !== "count").sort(),
-  );
-  expect(heatStatistic("zeros").isShare).toBe(true);
-  expect(heatStatistic("some_new_one").label).toBe("some new one");
 });
 
 test("ends are round", () => {
