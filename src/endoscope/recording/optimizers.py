@@ -19,6 +19,35 @@ from torch.optim import Optimizer
 from endoscope.recording.metrics import held_number
 from endoscope.recording.watch import Watch
 
+UNCERTAIN_STEPS = 8  # of one type in a row, after which the next one is taken for another of it
+
+
+class Turns:
+    """Guesses the type of the step that begins: as it went the last time, or else the type of the step before.
+
+    So the generator is expected after as many steps of the critic in a row as the last time. While nobody knows how
+    many that are, the type "" is guessed, which is that of no step here: then the first one of each type is not taken
+    for one more of the type before.
+    """
+
+    def __init__(self) -> None:
+        self._type, self._in_a_row = "", 0  # of the last steps
+        self._before_others: dict[str, tuple[int, str]] = {}  # type -> how often in a row it came, and what came then
+
+    def came(self, type_: str) -> None:
+        if type_ == self._type:
+            self._in_a_row += 1
+        else:
+            self._before_others[self._type] = self._in_a_row, type_
+            self._type, self._in_a_row = type_, 1
+
+    def next(self) -> str:
+        known = self._before_others.get(self._type)
+        if known is None:
+            return "" if self._in_a_row <= UNCERTAIN_STEPS else self._type
+        in_a_row, other = known
+        return other if in_a_row == self._in_a_row else self._type
+
 
 class _Known:
     """What is known of an optimizer that moves something that is watched."""
