@@ -71,6 +71,7 @@ class Optimizers:
         self._watches: Sequence[Watch] = watches
         self.everywhere = False  # all optimizers of the process are hooked
         self.running: list[int] = []  # ids of those whose `step` runs, the outermost first
+        self.closures = 0  # that they have called, and that run
         self.iteration = -1  # returns to the first optimizer so far
         self._known: dict[int, _Known] = {}  # by id: a dictionary of weak keys takes a microsecond for each look
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers that move nothing that is watched
@@ -149,6 +150,12 @@ class Optimizers:
         is_outermost = self.running[0] == id(optimizer)
         del self.running[self.running.index(id(optimizer)) :]
         return is_outermost
+
+    def forget_what_raised(self) -> None:
+        """Nobody tells the end of an update that an exception has ended: it shows when the model is called outside of
+        any closure."""
+        if self.running and not self.closures:
+            self.running.clear()
 
     def end_step(self, optimizer: Any) -> bool:
         """Whether a step ends with this update."""
