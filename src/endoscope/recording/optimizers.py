@@ -196,17 +196,21 @@ class Optimizers:
         return ", ".join(dict.fromkeys(map(self._name, updated)))
 
     def _name(self, known: _Known) -> str:
-        """Of the models that it moves, or of the part of the only one in which all that it moves lies."""
+        """Of the models with which it was handed over, or else that it moves; or the part that it moves of the only one."""
         if not known.name:
             own = known.parameters()
             moved = [(watch, name) for watch in self._watches for name, p in watch.parameters() if id(p) in own]
-            watches = list({id(watch): watch for watch, _ in moved}.values())
+            watches = self._handed_over_with(known) or list({id(watch): watch for watch, _ in moved}.values())
             if len(self._watches) > 1 and watches:
                 known.name = ", ".join(map(self._name_of, watches))
             else:
                 number = 1 + list(self._known.values()).index(known)
                 known.name = _common_part([name for _, name in moved]) or f"optimizer {number}"
         return known.name
+
+    def _handed_over_with(self, known: _Known) -> list[Watch]:
+        optimizer = known.optimizer()
+        return [watch for watch in self._watches if any(one is optimizer for one in watch.optimizers)]
 
     def _name_of(self, watch: Watch) -> str:
         """Its name, or else its class; with a number if that is the name of another one."""

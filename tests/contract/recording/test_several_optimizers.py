@@ -90,6 +90,26 @@ def test_numbers_of_a_gan_do_not_depend_on_what_is_recorded(tmp_path: Any) -> No
     assert recording.metrics["critic loss"].steps.tolist() == [*range(0, 18, 2)]
 
 
+def test_models_that_share_an_encoder_have_types_that_differ(tmp_path: Any) -> None:
+    """Both optimizers move parameters of both models; what counts is with which one each was handed over."""
+    encoder = nn.Linear(6, 8)
+    actor, critic = nn.Sequential(encoder, nn.Linear(8, 3)), nn.Sequential(encoder, nn.Linear(8, 1))
+    of_actor, of_critic = sgd(actor), sgd(critic)
+    with strict_run(tmp_path) as run:
+        run.watch(actor, of_actor, name="actor")
+        run.watch(critic, of_critic, name="critic")
+        for x, y in batches(6):
+            of_critic.zero_grad()
+            critic(x).square().mean().backward()
+            of_critic.step()
+            of_actor.zero_grad()
+            cross_entropy(actor(x), y).backward()
+            of_actor.step()
+    recording = recorded(run)
+    assert types(recording) == ["critic", "actor"] * 6
+    assert {"lr actor", "lr critic"} <= set(recording.metrics)
+
+
 def test_a_generator_that_comes_rarely_is_recorded_as_often_as_any_type(tmp_path: Any) -> None:
     """When it comes is guessed from how often the critic came in a row before."""
     seen, recording = compared(lambda run: gan(run, 10, critic_updates=5), tmp_path, when=3)
