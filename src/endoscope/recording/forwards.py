@@ -38,6 +38,8 @@ class Forwards:
             if self._steps.is_foreign():
                 return ""
             depth, self._depth = self._depth, self._depth + 1
+            if not depth:
+                self._steps.optimizers.forget_what_raised()
             step = self._steps.open
             if step is None or not step.explicit:
                 if not module.training or not torch.is_grad_enabled() or _task() != -1:

@@ -237,7 +237,8 @@ class Gradients:
             gradient = parameter.grad
             if gradient is None:  # a hook of the user's has used it up already
                 self._learned.used_up.add(position)
-                self.lost.add(position)
+                if (position, self.name) not in self._parts:
+                    self.lost.add(position)
             else:
                 self._accumulated[position] = gradient, version_of(gradient)
 

@@ -224,18 +224,22 @@ class Hooks:
 
     def _recomputed(self, address: str, out: Any) -> None:
         """In a backward pass: of a result that had no gradient when it was computed first, it is this one's."""
-        if out.__class__ is not Tensor or not out.requires_grad:
-            return
         with quiet():
-            waiting = [
-                e for e in self.captured.entries
-                if e.node == address and not e.is_watched and e.same is None and e.tensor is not None
-                and e.kind == "computed" and not e.role
-            ]  # fmt: skip
-            if len(waiting) > 1:
-                waiting = [e for e in waiting if e.tensor is not None and torch.equal(e.tensor, out)]
-            if waiting:
-                self.captured.gradients.watch(waiting[-1], out)
+            for path, leaf in named_leaves(out):
+                if isinstance(leaf, Tensor) and leaf.requires_grad:
+                    self._recomputed_tensor(address, role_of(path), leaf)
+
+    def _recomputed_tensor(self, address: str, role: str, tensor: Tensor) -> None:
+        waiting = [
+            e for e in self.captured.entries
+            if e.node == address and e.role == role and not e.is_watched and e.same is None
+            and e.tensor is not None and e.kind == "computed"
+        ]  # fmt: skip
+        if len(waiting) > 1:  # the calls of this module are told apart by what they returned
+            values = [(e, self.captured.value(e)) for e in waiting]
+            waiting = [e for e, value in values if value is not None and torch.equal(value, tensor)]
+        if waiting:
+            self.captured.gradients.watch(waiting[-1], tensor)
 
 
 @functools.lru_cache(1024)

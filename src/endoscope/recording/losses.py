@@ -16,7 +16,7 @@ from endoscope.capture.leaves import argument_tensors
 from endoscope.capture.source import position_outside
 from endoscope.recording.gradients import DEFAULT
 from endoscope.recording.modes import quiet
-from endoscope.recording.outside import Op, OutsideMode, data_of, targets_of
+from endoscope.recording.outside import Known, Op, OutsideMode, data_of, targets_of
 
 if TYPE_CHECKING:
     from endoscope.recording.captured import Captured
@@ -34,6 +34,7 @@ class Losses:
         self._made: list[Tensor] = []  # what outermost calls returned, so that their ids stay their own
         self._derived: set[Any] = set()  # ids, or slots of a traced step, of what came of that
         self._stranger: torch.nn.Module | None = None  # a module of nobody's that the mode does not look into
+        self._buffers: set[int] = set()  # of criteria, such as weights of classes
         self._calls_before = 0  # outermost calls before the first forward pass after the last backward pass
         self._places: list[tuple[str, int, int]] = []  # where something may have been computed outside of modules
         self._looked_at = 0  # nodes of a traced step that are done with
@@ -75,6 +76,8 @@ class Losses:
             if not any(id(t) in ids for t in found) and not self.mode.reaches(ids, found):
                 self._stranger = module
                 self.mode.stop()
+            else:
+                self._buffers.update(map(id, module.buffers()))
 
     def stranger_ended(self, module: torch.nn.Module) -> None:
         if self._stranger is module:
@@ -101,7 +104,7 @@ class Losses:
             return
         ops, read = self._ops()
         keys = [self._key(t) for t in tensors]
-        for key in data_of(ops, keys, self._is_named):
+        for key in data_of(ops, keys, self._known(read)):
             self._hold("data", "input", key, read(key))
 
     def backward_begins(self, tensors: Any) -> None:
@@ -133,7 +136,7 @@ class Losses:
         if not self._has_seen_operations():
             return
         ops, read = self._ops()
-        for key in targets_of(ops, self._derived, self._is_named):
+        for key in targets_of(ops, self._derived, self._known(read)):
             tensor = read(key)
             if tensor is not None and tensor.dim():  # a weight of a loss is no target
                 self._hold("target", "target", key, tensor)
@@ -187,12 +190,17 @@ class Losses:
         tracer = self._captured.tracer
         return id(tensor) if tracer is None else tracer.slot_known(tensor)
 
-    def _is_named(self, key: Any) -> bool:
-        """A parameter, a buffer, or something that is captured already."""
-        captured = self._captured
-        if captured.tracer is not None:
-            return key in captured.slots or captured.tracer.is_owned_slot(key)
-        return key in captured.names.positions or key in captured.names.buffer_ids or captured.is_captured(key)
+    def _known(self, read: Callable[[Any], Tensor | None]) -> Known:
+        tracer, captured, names = self._captured.tracer, self._captured, self._captured.names
+        if tracer is not None:
+            return Known(lambda key: key in captured.slots or tracer.is_owned_slot(key), tracer.is_owned_slot)
+
+        def is_owned(key: int) -> bool:
+            if key in names.positions or key in names.buffer_ids or key in self._buffers:
+                return True
+            return isinstance(read(key), torch.nn.Parameter)
+
+        return Known(lambda key: is_owned(key) or captured.is_captured(key), is_owned)
 
     def end(self) -> None:
         self.mode.stop()

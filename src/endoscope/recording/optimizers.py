@@ -19,6 +19,35 @@ from torch.optim import Optimizer
 from endoscope.recording.metrics import held_number
 from endoscope.recording.watch import Watch
 
+UNCERTAIN_STEPS = 8  # of one type in a row, after which the next one is taken for another of it
+
+
+class Turns:
+    """Guesses the type of the step that begins: as it went the last time, or else the type of the step before.
+
+    So the generator is expected after as many steps of the critic in a row as the last time. While nobody knows how
+    many that are, the type "" is guessed, which is that of no step here: then the first one of each type is not taken
+    for one more of the type before.
+    """
+
+    def __init__(self) -> None:
+        self._type, self._in_a_row = "", 0  # of the last steps
+        self._before_others: dict[str, tuple[int, str]] = {}  # type -> how often in a row it came, and what came then
+
+    def came(self, type_: str) -> None:
+        if type_ == self._type:
+            self._in_a_row += 1
+        else:
+            self._before_others[self._type] = self._in_a_row, type_
+            self._type, self._in_a_row = type_, 1
+
+    def next(self) -> str:
+        known = self._before_others.get(self._type)
+        if known is None:
+            return "" if self._in_a_row <= UNCERTAIN_STEPS else self._type
+        in_a_row, other = known
+        return other if in_a_row == self._in_a_row else self._type
+
 
 class _Known:
     """What is known of an optimizer that moves something that is watched."""
@@ -42,6 +71,7 @@ class Optimizers:
         self._watches: Sequence[Watch] = watches
         self.everywhere = False  # all optimizers of the process are hooked
         self.running: list[int] = []  # ids of those whose `step` runs, the outermost first
+        self.closures = 0  # that they have called, and that run
         self.iteration = -1  # returns to the first optimizer so far
         self._known: dict[int, _Known] = {}  # by id: a dictionary of weak keys takes a microsecond for each look
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()  # optimizers that move nothing that is watched
@@ -121,6 +151,12 @@ class Optimizers:
         del self.running[self.running.index(id(optimizer)) :]
         return is_outermost
 
+    def forget_what_raised(self) -> None:
+        """Nobody tells the end of an update that an exception has ended: it shows when the model is called outside of
+        any closure."""
+        if self.running and not self.closures:
+            self.running.clear()
+
     def end_step(self, optimizer: Any) -> bool:
         """Whether a step ends with this update."""
         self._last = self._known[id(optimizer)]
@@ -160,17 +196,21 @@ class Optimizers:
         return ", ".join(dict.fromkeys(map(self._name, updated)))
 
     def _name(self, known: _Known) -> str:
-        """Of the models that it moves, or of the part of the only one in which all that it moves lies."""
+        """Of the models with which it was handed over, or else that it moves; or the part that it moves of the only one."""
         if not known.name:
             own = known.parameters()
             moved = [(watch, name) for watch in self._watches for name, p in watch.parameters() if id(p) in own]
-            watches = list({id(watch): watch for watch, _ in moved}.values())
+            watches = self._handed_over_with(known) or list({id(watch): watch for watch, _ in moved}.values())
             if len(self._watches) > 1 and watches:
                 known.name = ", ".join(map(self._name_of, watches))
             else:
                 number = 1 + list(self._known.values()).index(known)
                 known.name = _common_part([name for _, name in moved]) or f"optimizer {number}"
         return known.name
+
+    def _handed_over_with(self, known: _Known) -> list[Watch]:
+        optimizer = known.optimizer()
+        return [watch for watch in self._watches if any(one is optimizer for one in watch.optimizers)]
 
     def _name_of(self, watch: Watch) -> str:
         """Its name, or else its class; with a number if that is the name of another one."""

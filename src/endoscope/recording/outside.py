@@ -5,7 +5,8 @@
 
 The way back ends at a tensor that was there before, or at an operation that selects: in `loss(model(X[i]), Y[i])` the
 target is `Y[i]`, the labels of the batch, and not all labels with an index. What a frozen teacher returns is a target;
-so is a tensor that the step made out of nothing, such as the `torch.ones(n)` of a GAN.
+so is a tensor that the step made out of nothing, such as the `torch.ones(n)` of a GAN. A parameter is none, and neither
+is what was made of parameters alone, such as transposed weights by which the results are multiplied.
 """
 
 from __future__ import annotations
@@ -40,7 +41,14 @@ def selects(name: str) -> bool:
     return name.strip("_") in _SELECTING
 
 
-def targets_of(ops: list[Op], derived: set[Any], is_named: Callable[[Any], bool]) -> list[Any]:
+class Known(NamedTuple):
+    """What is asked about a tensor, by its slot or id."""
+
+    is_named: Callable[[Any], bool]  # it is owned, or captured already
+    is_owned: Callable[[Any], bool]  # it is a parameter or a buffer
+
+
+def targets_of(ops: list[Op], derived: set[Any], known: Known) -> list[Any]:
     """Sources of what meets the model's results; `derived` grows by what comes of these."""
     made = _made(ops)
     found: dict[Any, None] = {}
@@ -48,7 +56,7 @@ def targets_of(ops: list[Op], derived: set[Any], is_named: Callable[[Any], bool]
         if any(read in derived for read in op.reads):
             for read in op.reads:
                 if read not in derived:
-                    found |= dict.fromkeys(_targets(read, made, derived, is_named))
+                    found |= dict.fromkeys(_targets(read, made, derived, known))
             derived.update(op.results)
     return list(found)
 
@@ -58,31 +66,37 @@ def _made(ops: list[Op]) -> dict[Any, Op]:
     return {result: op for op in ops for result in op.results if result not in op.reads}
 
 
-def _targets(read: Any, made: dict[Any, Op], derived: set[Any], is_named: Callable[[Any], bool]) -> list[Any]:
-    sources = list(_sources(read, made, derived, is_named))
-    return sources or ([] if is_named(read) or read in derived else [read])
+def _targets(read: Any, made: dict[Any, Op], derived: set[Any], known: Known) -> list[Any]:
+    origins = list(_origins(read, made, derived, known))
+    sources = [one for one in origins if not known.is_named(one)]
+    if sources or known.is_named(read) or read in derived:
+        return sources
+    is_of_parameters = bool(origins) and all(map(known.is_owned, origins))
+    return [] if is_of_parameters else [read]
 
 
-def data_of(ops: list[Op], entered: Iterable[Any], is_named: Callable[[Any], bool]) -> list[Any]:
+def data_of(ops: list[Op], entered: Iterable[Any], known: Known) -> list[Any]:
     """Sources of what is handed to a model, other than that itself."""
     made = _made(ops)
     found: dict[Any, None] = {}
     for key in entered:
         op = made.get(key)
         if op is not None and not op.selects:
-            found |= dict.fromkeys(s for s in _sources(key, made, set(), is_named) if s != key)
+            origins = _origins(key, made, set(), known)
+            found |= dict.fromkeys(one for one in origins if one != key and not known.is_named(one))
     return list(found)
 
 
-def _sources(key: Any, made: dict[Any, Op], derived: set[Any], is_named: Callable[[Any], bool]) -> Iterator[Any]:
+def _origins(key: Any, made: dict[Any, Op], derived: set[Any], known: Known) -> Iterator[Any]:
+    """Where a tensor comes from: what has a name, was there before, or was selected from something."""
     waiting, seen = [key], set()
     while waiting:
         one = waiting.pop()
-        if one in seen or one in derived or is_named(one):
+        if one in seen or one in derived:
             continue
         seen.add(one)
-        op = made.get(one)
-        if op is None or op.selects:
+        op = None if known.is_named(one) else made.get(one)
+        if op is None or (op.selects and not known.is_owned(op.reads[0])):
             yield one
         else:
             waiting += reversed(op.reads)

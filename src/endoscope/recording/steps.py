@@ -32,7 +32,7 @@ from endoscope.recording.hooks import Hooks
 from endoscope.recording.metrics import held_number
 from endoscope.recording.modes import quiet
 from endoscope.recording.names import Names
-from endoscope.recording.optimizers import Optimizers
+from endoscope.recording.optimizers import Optimizers, Turns
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
 from endoscope.recording.sentences import BEGUN_UNKNOWN, HOOKS, IN_EVALUATION_MODE, NO_FORWARD, UNSEEN_PASS
@@ -85,7 +85,7 @@ class Steps:
         self.born = forks.count
         self.forwards = Forwards(self)
         self.updates = Updates(self)
-        self._types_after: dict[str, str] = {}  # type of a step -> that of the one that followed it last
+        self._turns = Turns()
         self._compiled: list[Any] = []
 
     # ---- models ----------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class Steps:
         if self.paused:
             step.in_pause = True
             return
-        expected = step.type if step.type is not None else self._types_after.get(self.last_type, "")
+        expected = step.type if step.type is not None else self._turns.next()
         if not self._schedule.begin(step.number, expected).capture:
             return
         if not self._worker.has_room():
@@ -251,7 +251,7 @@ class Steps:
             step.metrics |= step.part_metrics
         if step.type is None and not step.explicit:
             step.type = step.updated
-            self._types_after[self.last_type] = step.type
+            self._turns.came(step.type)
         try:
             if captured is not None:
                 self._stop_capturing(step, captured)

@@ -1,15 +1,15 @@
 """What a run has learned about its steps: structures from traced steps, looked up by the signature of a hooked one.
 
     traced step ─► learn: graph, source lines, what is overwritten, where targets come from
-    hooked step ─► find(signature) ─► Structure, or None: the step has no graph, and the next captured step is traced
+    hooked step ─► find(signature) ─► Structure, or None: the step has no graph, and the next of its type is traced
 
 The signature is everything a step captured, in order: node, role, kind, and whether its module was training; and how
 many operations autograd had noted when each backward pass began. So a skip connection that is taken only sometimes is
 noticed, although the same modules are called.
 
-Traced are the first captured step, the 2nd, 4th, 8th … 64th, every 64th after that, and whichever follows an unknown
-signature. Where more than one in eight recorded steps of a type were unknown, or where two steps with one signature had
-different graphs, hooks cannot tell the structure: from then on all steps (of that type) are traced.
+Traced are the first captured step, the 2nd, 4th, 8th … 64th, every 64th after that, and the next one of a type that had
+an unknown signature. Where more than one in eight recorded steps of a type were unknown, or where two steps with one
+signature had different graphs, hooks cannot tell the structure: from then on all steps (of that type) are traced.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class Learned:
         self._structures: dict[Signature, Structure] = {}
         self._version = 0  # of the names
         self._captured = 0
-        self._is_due = False
+        self._expected = ""  # type of the captured step, as it was guessed when the step began
+        self._due: set[str] = set()  # types whose next captured step is traced
+        self._is_due = False  # whichever comes next is
         self._has_seen_a_model = False  # a whole forward pass was traced
         self._recorded: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
@@ -94,7 +96,9 @@ class Learned:
     def next_is_traced(self, type_: str) -> bool:
         """Asked once for each captured step."""
         self._captured += 1
-        number, due, self._is_due = self._captured, self._is_due, False
+        self._expected = type_
+        number, due, self._is_due = self._captured, self._is_due or type_ in self._due, False
+        self._due.discard(type_)
         grid = number & (number - 1) == 0 if number <= _EVERY else number % _EVERY == 0
         grid |= not self._has_seen_a_model and number <= _UNTIL_A_MODEL_RUNS
         return due or grid or self.functions or bool(self.always) or type_ in self._traced_types
@@ -126,7 +130,7 @@ class Learned:
         self._recorded[type_] += 1
         if is_known:
             return ""
-        self._is_due = True
+        self._due |= {type_, self._expected}
         self._unknown[type_] += 1
         too_many = self._unknown[type_] > 1 and self._unknown[type_] * _UNKNOWN_SHARE > self._recorded[type_]
         if not too_many or type_ in self._traced_types:

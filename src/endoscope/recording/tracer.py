@@ -306,5 +306,5 @@ def is_evaluation(module: torch.nn.Module) -> bool:
 
 
 def is_owned(kind: Kind) -> bool:
-    """By a watched model."""
+    """By a model, or by whoever has made a parameter."""
     return kind in (Kind.PARAMETER, Kind.BUFFER)

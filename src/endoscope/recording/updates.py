@@ -37,6 +37,9 @@ class Updates:
                     return None
                 step = self._steps.open
             closure = args[1] if len(args) > 1 else kwargs.get("closure")
+            if step is not None and step.failed and closure is not None and not step.explicit:
+                self._steps.finish(step)  # forward passes are inside of the update, so none of them will end it
+                step = None
             if step is not None:
                 if getattr(optimizer, "found_inf", None) is not None:
                     step.skipped = bool(optimizer.found_inf)
@@ -62,9 +65,14 @@ class Updates:
         def observed() -> Any:
             if (before := self._captured_here()) is not None and before.tracer is not None:
                 before.tracer.resume()
+            self._steps.optimizers.closures += 1
             try:
                 return closure()
+            except BaseException:
+                self._raised()
+                raise
             finally:
+                self._steps.optimizers.closures -= 1
                 with self._steps.shield("the gradients of a closure"):
                     if (captured := self._captured_here()) is not None:
                         if captured.tracer is not None:
@@ -74,6 +82,12 @@ class Updates:
         if len(args) > 1:
             return (args[0], observed, *args[2:]), kwargs
         return args, {**kwargs, "closure": observed}
+
+    def _raised(self) -> None:
+        """In a closure: nobody tells the end of the update around it."""
+        self._steps.optimizers.running.clear()
+        if self._steps.open is not None and not self._steps.is_foreign():
+            self._steps.open.failed = True
 
     def _captured_here(self) -> Captured | None:
         return None if self._steps.open is None or self._steps.is_foreign() else self._steps.open.captured

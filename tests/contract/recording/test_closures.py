@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.contract.recording.helpers import batches, mlp, numbers, recorded, same, strict_run
+from tests.contract.recording.helpers import batches, close, mlp, numbers, recorded, same, strict_run
 from tests.contract.recording.oracle import Oracle, compared, ends
 
 cross_entropy = nn.functional.cross_entropy
@@ -158,3 +158,76 @@ def test_a_perturbation_is_no_update(tmp_path: Any, watched: str) -> None:
             assert same(recording.tensor(name, number, of="update"), update), (number, name)
         for (node, pass_), value in seen[number].values.items():
             assert same(recording.tensor(node, number, pass_=pass_), value)
+
+
+# ---- exceptions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", [1, 3])
+def test_a_closure_that_raises_ends_its_step(tmp_path: Any, when: int) -> None:
+    """As when a batch does not fit into memory, and the loop goes on with the next one."""
+    model = mlp()
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)
+    moved = []
+    with strict_run(tmp_path, when=when, keep=64) as run:
+        run.watch(model, optimizer)
+        for number, (x, y) in enumerate(batches(10)):
+            calls = 0
+
+            def closure(number: int = number, x: Any = x, y: Any = y) -> Any:
+                nonlocal calls
+                calls += 1
+                optimizer.zero_grad()
+                loss = cross_entropy(model(x), y)
+                if number in (2, 5) and calls == 2:
+                    raise MemoryError("this batch")
+                loss.backward()
+                return loss
+
+            before = model[0].weight.detach().clone()
+            if number in (2, 5):
+                with pytest.raises(MemoryError, match="this batch"):
+                    optimizer.step(closure)
+            else:
+                optimizer.step(closure)
+            moved.append((model[0].weight.detach() - before, calls))
+    recording = recorded(run)
+    assert numbers(recording) == [*range(0, 10, when)]
+    for step in recording.steps:
+        update, calls = moved[step.number]
+        assert not step.skipped and step.passes == calls
+        assert close(recording.tensor("0.weight", step.number, of="update"), update)
+
+
+def test_an_update_that_raises_is_skipped_and_the_next_one_is_seen(tmp_path: Any) -> None:
+    class Failing(torch.optim.SGD):
+        fails = False
+
+        def step(self, closure: Any = None) -> Any:
+            if self.fails:
+                raise MemoryError("no room for its state")
+            return super().step(closure)
+
+    model = mlp()
+    optimizer = Failing(model.parameters(), lr=0.1)
+    used = []
+    with strict_run(tmp_path, keep=64) as run:
+        run.watch(model, optimizer)
+        for number, (x, y) in enumerate(batches(10)):
+            optimizer.fails = number in (2, 3, 6)
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()
+            assert model[0].weight.grad is not None
+            used.append(model[0].weight.grad.clone())
+            if optimizer.fails:
+                with pytest.raises(MemoryError, match="no room"):
+                    optimizer.step()
+            else:
+                optimizer.step()
+    recording = recorded(run)
+    assert numbers(recording) == [*range(10)]
+    assert [step.number for step in recording.steps if step.skipped] == [2, 3, 6]
+    assert recording.gaps == []
+    for step in recording.steps:
+        if not step.skipped:
+            assert same(recording.tensor("0.weight", step.number, of="gradient"), used[step.number])

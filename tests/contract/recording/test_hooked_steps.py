@@ -77,6 +77,43 @@ def test_checkpointing_counts_no_loss_and_no_step_of_its_own(tmp_path: Any, reen
     assert {key.pass_ for key in recording.tensors_of("block.1")} == {1}
 
 
+class CheckpointedLoop(nn.Module):
+    """One block is checkpointed three times; in it, a result is overwritten, and a module returns a tuple."""
+
+    def __init__(self, reentrant: bool | None) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 8), nn.Linear(8, 3)
+        self.inner, self.clip, self.cell = nn.Linear(8, 8), nn.ReLU(inplace=True), nn.LSTM(8, 8)
+        self.reentrant = reentrant
+
+    def block(self, hidden: Tensor) -> Tensor:
+        return hidden + self.cell(self.clip(self.inner(hidden))[None])[0][0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.first(x)
+        for _ in range(3):
+            if self.reentrant is None:
+                hidden = self.block(hidden)
+            else:
+                hidden = checkpoint(self.block, hidden, use_reentrant=self.reentrant)
+        return self.last(hidden)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_block_that_is_checkpointed_again_and_again(tmp_path: Any, reentrant: bool) -> None:
+    def body(run: Any) -> Any:
+        is_oracle = isinstance(run, Oracle) and run.watches
+        return loop(run, CheckpointedLoop(None if is_oracle else reentrant))
+
+    seen, recording = compared(body, tmp_path)
+    assert {("inner", 1), ("inner", 2), ("inner", 3)} <= set(seen[0].gradients)
+    all_agree(seen, recording)
+    for pass_ in (1, 2, 3):
+        found = recording.series("cell", "norm", of="gradient", role="0", pass_=pass_)
+        assert found.steps.tolist() == [*range(STEPS)]
+        assert found.values.all()
+
+
 # ---- exceptions ----------------------------------------------------------------------------------
 
 

@@ -90,6 +90,45 @@ def test_numbers_of_a_gan_do_not_depend_on_what_is_recorded(tmp_path: Any) -> No
     assert recording.metrics["critic loss"].steps.tolist() == [*range(0, 18, 2)]
 
 
+def test_models_that_share_an_encoder_have_types_that_differ(tmp_path: Any) -> None:
+    """Both optimizers move parameters of both models; what counts is with which one each was handed over."""
+    encoder = nn.Linear(6, 8)
+    actor, critic = nn.Sequential(encoder, nn.Linear(8, 3)), nn.Sequential(encoder, nn.Linear(8, 1))
+    of_actor, of_critic = sgd(actor), sgd(critic)
+    with strict_run(tmp_path) as run:
+        run.watch(actor, of_actor, name="actor")
+        run.watch(critic, of_critic, name="critic")
+        for x, y in batches(6):
+            of_critic.zero_grad()
+            critic(x).square().mean().backward()
+            of_critic.step()
+            of_actor.zero_grad()
+            cross_entropy(actor(x), y).backward()
+            of_actor.step()
+    recording = recorded(run)
+    assert types(recording) == ["critic", "actor"] * 6
+    assert {"lr actor", "lr critic"} <= set(recording.metrics)
+
+
+def test_a_generator_that_comes_rarely_is_recorded_as_often_as_any_type(tmp_path: Any) -> None:
+    """When it comes is guessed from how often the critic came in a row before."""
+    seen, recording = compared(lambda run: gan(run, 10, critic_updates=5), tmp_path, when=3)
+    of_critic = [number + number // 5 for number in range(0, 50, 3)]
+    of_maker = [6 * number + 5 for number in range(0, 10, 3)]
+    assert numbers(recording) == sorted([*of_critic, *of_maker])
+    for step in recording.steps:
+        assert step.type == ("maker" if step.number in of_maker else "critic")
+        agree(recording, step.number, seen[step.number])
+    assert [step.number for step in recording.steps if not step.graph] == [of_maker[0]]
+    assert [gap.step for gap in recording.gaps] == [of_maker[0]]
+
+
+def test_a_generator_that_comes_rarely_has_its_graph_in_all_but_the_first_step(tmp_path: Any) -> None:
+    _, recording = compared(lambda run: gan(run, 6, critic_updates=5), tmp_path)
+    assert [step.number for step in recording.steps if not step.graph] == [5]
+    assert len({step.graph for step in recording.steps if step.type == "maker" and step.graph}) == 1
+
+
 def test_a_generator_that_is_called_without_autograd(tmp_path: Any) -> None:
     seen, recording = compared(lambda run: gan(run, 10, no_grad=True), tmp_path)
     for number, step in enumerate(seen):

@@ -74,6 +74,49 @@ def test_targets_of_losses_of_every_kind(tmp_path: Any, prepare: Any, loss_of: A
         assert same(found.reshape(prepare(y).shape), prepare(y)), number
 
 
+weighted = nn.CrossEntropyLoss(weight=torch.ones(3))
+
+
+class Prototypes(nn.Module):
+    """What it returns is compared with what it learns, which is no target."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.learned = nn.Linear(6, 4), nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+@pytest.mark.parametrize(
+    "loss_of",
+    [
+        lambda out, y, learned, heat: cross_entropy(out @ learned.T, y),
+        lambda out, y, learned, heat: cross_entropy(
+            nn.functional.normalize(out) @ nn.functional.normalize(learned).T / heat.exp(), y
+        ),
+        lambda out, y, learned, heat: cross_entropy(out @ learned.T * heat.exp().detach(), y),
+        lambda out, y, learned, heat: (out - learned[y]).square().mean(),
+        lambda out, y, learned, heat: weighted(out @ learned.T, y),
+    ],
+    ids=["tied weights", "normalised prototypes", "a temperature", "centres", "weights of classes"],
+)
+def test_what_learns_is_no_target(tmp_path: Any, loss_of: Any) -> None:
+    """Neither is what was made of parameters alone; traced and hooked steps say the same."""
+    model, heat = Prototypes(), nn.Parameter(torch.zeros(1))
+    optimizer = sgd(model)
+    with strict_run(tmp_path, keep=64) as run:
+        run.watch(model, optimizer)
+        for x, y in batches(STEPS):
+            optimizer.zero_grad()
+            loss_of(model(x), y, model.learned, heat).backward()
+            optimizer.step()
+    recording = recorded(run)
+    assert [(key.pass_, key.shape) for key in recording.tensors_of("target")] == [(1, y.shape)]
+    for number, (_, y) in enumerate(batches(STEPS)):
+        assert same(recording.tensor("target", number), y), number
+
+
 class Tagging(nn.Module):
     def __init__(self) -> None:
         super().__init__()
