@@ -196,7 +196,7 @@ class Optimizers:
         return ", ".join(dict.fromkeys(map(self._name, updated)))
 
     def _name(self, known: _Known) -> str:
-        """Of the models with which it was handed over, or else that it moves; or the part that it moves of the only one."""
+        """Of the models that it came with, or else moves; or of the part that it moves of the only one."""
         if not known.name:
             own = known.parameters()
             moved = [(watch, name) for watch in self._watches for name, p in watch.parameters() if id(p) in own]
