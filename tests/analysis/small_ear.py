@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from endoscope.analysis.branches import Asked, CallSite, Decision, Heard, branches
+from endoscope.analysis.branches import Asked, CallSite, Decision, Ran, branches
 from endoscope.analysis.conditionals import Test, Unlocated, locate_all
 from endoscope.analysis.reach import ascend
 from endoscope.analysis.syntax import Span
@@ -18,7 +18,7 @@ class Ear:
     """Everything that is heard of one run."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.heard: list[Ran] = []
         self.names: list[str] = []  # by node
         self.parents: list[tuple[int, ...]] = []
         self.asked: list[Asked] = []
@@ -27,7 +27,7 @@ class Ear:
 
     def note(self, name: str, value: Any, parents: tuple[Number, ...]) -> Number:
         code, instruction = frames()[0]
-        self.heard.append(Heard(len(self.names), code, instruction))
+        self.heard.append(Ran(len(self.names), code, instruction))
         return self.add(name, value, parents)
 
     def add(self, name: str, value: Any, parents: tuple[Number, ...] = ()) -> Number:

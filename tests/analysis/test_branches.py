@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from endoscope.analysis.branches import Asked, Heard, branches
+from endoscope.analysis.branches import Asked, Ran, branches
 from endoscope.analysis.conditionals import NOTHING, Unlocated
 from tests.analysis.small_ear import Block, Ear, define, listen
 from tests.analysis.telling import tell, told
@@ -443,4 +443,4 @@ def test_an_unknown_value_is_judged_by_what_is_heard() -> None:
 
 
 def test_nothing_was_asked() -> None:
-    assert branches([], [Heard(0, None, -1)], [()], [1]) == []
+    assert branches([], [Ran(0, None, -1)], [()], [1]) == []

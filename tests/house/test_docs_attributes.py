@@ -48,17 +48,16 @@ PAGES = {
 
 # Without an underscore, because other layers of ours use them; not meant for users.
 OURS = {
-    Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of labels near origin
-        returned_sequence arguments_with seal sealed with_values_of""",
+    Trace: """recorder values views graph_data children raw op_at position_of keys labels near origin of_kind caches
+        returned_sequence arguments_with conditions_by_node seal sealed with_values_of""",
     Edit: "text compute part arithmetic constant applies_to apply",
-    Op: "node",
+    Op: "node line",
     Table: "count index",  # every sequence has them
     Report: "fail",
     Recording: "read preload",
     Recordings: "get items keys values",  # every mapping has them
     Step: "raw_file config_json extra_json",
     **dict.fromkeys((Note, Gap, Histogram, Interval), "count index"),  # every tuple has them
-    **dict.fromkeys((FunctionCall, Relations, Place, ParameterUse), "op"),
 }
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from endoscope.analysis.conditionals import UNSETTLED, Test, Unlocated, locate_all
 from endoscope.analysis.runs import UNKNOWN, Runs
-from endoscope.analysis.timeline import Asked, CallSite, Heard
+from endoscope.analysis.timeline import Asked, CallSite, Ran
 
-__all__ = ["UNKNOWN", "Asked", "CallSite", "Decision", "Heard", "branches"]
+__all__ = ["UNKNOWN", "Asked", "CallSite", "Decision", "Ran", "branches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Decision:
 
 def branches(
     asked: Sequence[Asked],
-    heard: Sequence[Heard],
+    heard: Sequence[Ran],
     parents: Sequence[Sequence[int]],
     to_output: Sequence[int],
     calls: Sequence[CallSite] = (),

@@ -16,7 +16,7 @@ from types import CodeType
 
 from endoscope.analysis.conditionals import NOTHING, UNSETTLED, Branch, Test, Unlocated
 from endoscope.analysis.syntax import Span, home_of
-from endoscope.analysis.timeline import Asked, CallSite, Event, Heard, Home, Timeline
+from endoscope.analysis.timeline import Asked, CallSite, Event, Home, Ran, Timeline
 
 #: Instead of the name of a branch: nothing that was heard tells which one ran.
 UNKNOWN = "unknown"
@@ -55,7 +55,7 @@ class Runs:
     def __init__(
         self,
         asked: Sequence[Asked],
-        heard: Sequence[Heard],
+        heard: Sequence[Ran],
         calls: Sequence[CallSite],
         tests: Sequence[Sequence[Test | Unlocated]],
     ) -> None:

@@ -40,7 +40,7 @@ class Asked:
         return self.leaving in CONTROL or isinstance(self.value, bool)
 
 
-class Heard(NamedTuple):
+class Ran(NamedTuple):
     """An operation."""
 
     node: int
@@ -77,7 +77,7 @@ class Timeline:
     def __init__(
         self,
         asked: Sequence[Asked],
-        heard: Sequence[Heard],
+        heard: Sequence[Ran],
         calls: Sequence[CallSite],
         homes: set[Home],
         spans: Sequence[Span | None],
@@ -98,7 +98,7 @@ class Timeline:
         for position in range(bisect_right(events, when, key=attrgetter("when")), len(events)):
             yield events[position]
 
-    def _merge(self, asked: Sequence[Asked], heard: Sequence[Heard], calls: Sequence[CallSite]) -> None:
+    def _merge(self, asked: Sequence[Asked], heard: Sequence[Ran], calls: Sequence[CallSite]) -> None:
         """Nodes, calls and departures are each in order of time already."""
         next_asked = next_call = 0
         for item in (*heard, None):

@@ -29,8 +29,14 @@ from endoscope.capture.regions import (
 )
 
 #: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
+#: The tuple is empty where only the memory is used, whatever stands in it.
 Read = int | tuple[int, ...]
 _FEW = 4  # strangers for whom all tensors are looked at
+
+
+def slots_of(read: Read) -> tuple[int, ...]:
+    """The slots behind one read."""
+    return (read,) if isinstance(read, int) else read
 
 
 @dataclass(slots=True)
@@ -45,15 +51,13 @@ class Overwritten:
 
     def read(self) -> Read:
         if self.answer is None:
-            seen = visible(self.region, self.regions)
-            slots = [self.base if i == -1 else self.slots[i] for i in seen]
-            # A tuple even for one: that value lies in the same memory, but maybe in another shape.
-            self.answer = self.base if slots == [self.base] else tuple(slots)
+            self.answer = self.read_part(self.region)
         return self.answer
 
     def read_part(self, part: Region) -> Read:
-        """The same for a part of the tensor: a view taken of it sees only what was written there."""
-        slots = [self.base if i == -1 else self.slots[i] for i in visible(part, self.regions)]
+        """What is seen of a part of the tensor: a view taken of it sees only what was written there."""
+        slots = [self.base if i is None else self.slots[i] for i in visible(part, self.regions)]
+        # A tuple even for one: that value lies in the same memory, but maybe in another shape.
         return self.base if slots == [self.base] else tuple(slots)
 
 
@@ -62,8 +66,8 @@ class _Member:
     """A living tensor on a storage."""
 
     reference: Any
-    region: Region | None = None
-    latest: int = -1  # the slot it holds now
+    region: Region | None
+    latest: int  # the slot it holds now
     uncopied: list[int] = field(default_factory=list)  # slots whose value is still read from it
 
 
@@ -75,31 +79,17 @@ class Aliasing:
         self._objects = objects
         self._held = held  # `objects` are tensors, not weak references
         self._indexed = 0
-        #: How many of the first slots are not taken in yet, and the storages that they are on.
-        self._put_off: tuple[int, frozenset[int]] = (0, frozenset())
         self._by_storage: dict[int, dict[int, _Member]] = {}  # storage -> id of tensor -> who
         self._homes: dict[int, int] = {}  # id of tensor -> storage
-        self._versions: dict[int, set[int]] = {}  # storage -> where heard writes left its version counters
+        self._versions: dict[int, set[int]] = {}  # storage -> where recorded writes left its version counters
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
         self._strangers = 0  # that were met
 
     def _dereference(self, reference: Any) -> Any:
         return reference if self._held else reference()
 
-    def put_off(self, storages: frozenset[int] | None) -> None:
-        """The tensors that are there now need not be taken in before one of these storages is asked for.
-
-        None: they must be, for nobody knows where they are.
-        """
-        count = 0 if storages is None else len(self._objects)
-        self._put_off = (count, storages or frozenset())
-        self._indexed = count
-
-    def index(self, key: int | None = None) -> None:
-        """Take in the tensors that were made since the last time, and all those on the storage `key`."""
-        if key in self._put_off[1]:
-            count, self._put_off = self._put_off[0], (0, frozenset())
-            self._take_in(range(count))
+    def index(self) -> None:
+        """Take in the tensors that were made since the last time."""
         self._take_in(range(self._indexed, len(self._objects)))
         self._indexed = len(self._objects)
 
@@ -116,7 +106,7 @@ class Aliasing:
                     members = self._by_storage.setdefault(key, {})
                     member = members.get(id(tensor))
                     if member is None or self._dereference(member.reference) is not tensor:
-                        member = members[id(tensor)] = _Member(self._objects[slot])
+                        member = members[id(tensor)] = _Member(self._objects[slot], None, slot)
                     member.region = None  # worked out when a neighbour is written
                     member.latest = slot
                     member.uncopied.append(slot)
@@ -128,7 +118,7 @@ class Aliasing:
     def _members(self, tensor: torch.Tensor, within: Region | None = None) -> list[tuple[_Member, torch.Tensor]]:
         """Living tensors on a storage; with `within`, not those that clearly lie elsewhere."""
         key = storage_key(tensor)
-        self.index(key)
+        self.index()
         if key is None:
             slot = self._ids.get(id(tensor))
             return [] if slot is None else [(_Member(tensor, None, slot, [slot]), tensor)]
@@ -163,7 +153,7 @@ class Aliasing:
 
     def _key_after_index(self, tensor: torch.Tensor) -> int:
         key = storage_key(tensor)
-        self.index(key)
+        self.index()
         return 0 if key is None else key
 
     def let_go(self, tensor: torch.Tensor) -> list[int]:
@@ -181,7 +171,7 @@ class Aliasing:
         if key is None:
             return
         self._versions.setdefault(key, set()).add(version_of(tensor))
-        self.index(key)
+        self.index()
         if len(self._by_storage.get(key, ())) <= 1:
             return  # nobody else is on this storage
         written = region_of(tensor)
@@ -197,7 +187,7 @@ class Aliasing:
             note.answer = None
 
     def explains(self, tensor: torch.Tensor, version: int) -> bool:
-        """Whether a version counter stands where heard writes left it.
+        """Whether a version counter stands where recorded writes left it.
 
         Tensors on one storage share the counter, so a write beside this tensor moves it as well.
         """
@@ -217,7 +207,7 @@ class Aliasing:
         if note is None or key is None or any(storage_key(result) != key for result in results):
             return read
         parts = [note.read_part(region_of(result)) for result in results]
-        slots = {slot for part in parts for slot in ([part] if isinstance(part, int) else part)}
+        slots = {slot for part in parts for slot in slots_of(part)}
         return note.base if slots == {note.base} else tuple(sorted(slots))
 
     def adopt(self, stranger: torch.Tensor) -> tuple[Read | None, bool]:
@@ -236,12 +226,12 @@ class Aliasing:
         seen = visible(region, [region_of(t) for _, t in family])
         slots: set[int] = set()
         for index in seen:
-            if index >= 0:
+            if index is not None:
                 slot, tensor = family[index]
                 note = self.readers.get(id(tensor))
                 read = note.read_part(region) if note else slot
-                slots.update([read] if isinstance(read, int) else read)
-        return (tuple(sorted(slots)) if slots else None), -1 not in seen
+                slots.update(slots_of(read))
+        return (tuple(sorted(slots)) if slots else None), None not in seen
 
     def _is_elsewhere(self, stranger: torch.Tensor) -> bool:
         """Whether no known tensor begins in the memory of a new one.
@@ -250,10 +240,10 @@ class Aliasing:
         """
         self._strangers += 1
         memory = memory_of(stranger) if self._strangers <= _FEW else None
-        if memory is None or memory.start in self._put_off[1]:
+        if memory is None:
             return False
         try:
-            for reference in self._objects[self._put_off[0] :]:
+            for reference in self._objects:
                 tensor = self._dereference(reference)
                 if tensor is not None and (address_of(tensor) or memory.start) in memory:
                     return False

@@ -1,4 +1,4 @@
-"""From what was heard to a graph: kinds, edges, orphans, layers and passes.
+"""From what was recorded to a graph: kinds, edges, orphans, layers and passes.
 
 Recorder ─► parents and kinds of every node ─► what comes from an input or reaches an output
          ─► the others are orphans
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 from endoscope.analysis.naming import Names, name_layers
 from endoscope.analysis.reach import ascend, descend
 from endoscope.analysis.recurrence import OpFacts, Recurrence, find_recurrence
-from endoscope.capture.calls import Call
 from endoscope.capture.facts import learned_tensors, op_facts
 from endoscope.capture.recorder import Recorder
 from endoscope.schema.ops import NUMBERED, Kind
@@ -23,7 +21,7 @@ from endoscope.schema.ops import NUMBERED, Kind
 
 @dataclass
 class Graph:
-    """Everything by node number (order of hearing)."""
+    """Everything by node number (order of execution)."""
 
     kinds: list[Kind]
     parents: list[tuple[int, ...]]
@@ -59,8 +57,9 @@ def assemble(recorder: Recorder) -> Graph:
         elif kind is Kind.OUTPUT:
             ops.append(node)
     learned = learned_tensors(recorder)
+    passes = [call.pass_ for call in recorder.calls.entries]
     facts = partial(op_facts, recorder, ops, parents, learned)
-    return Graph(kinds, parents, from_input, to_output, ops, orphans, facts, _passes(recorder.calls.entries))
+    return Graph(kinds, parents, from_input, to_output, ops, orphans, facts, passes)
 
 
 def _handed_in(recorder: Recorder) -> list[int]:
@@ -78,17 +77,16 @@ def _kinds_and_parents(recorder: Recorder) -> tuple[list[Kind], list[tuple[int, 
     parents: list[tuple[int, ...]] = []
     computed, generated = Kind.COMPUTED, Kind.GENERATED
     for number, node in enumerate(recorder.nodes):
-        reads = node[4]
+        reads = node.reads
         if number in hidden:
             reads = reads + hidden[number]
         if len(reads) == 1 and reads[0].__class__ is int:
-            above: tuple[int, ...] = (slot_node[reads[0]],) if reads[0] >= 0 else ()
+            above: tuple[int, ...] = (slot_node[reads[0]],)
         else:
             seen: dict[int, None] = {}
             for read in reads:
-                if read.__class__ is int:
-                    if read >= 0:
-                        seen[slot_node[read]] = None
+                if isinstance(read, int):
+                    seen[slot_node[read]] = None
                 else:
                     for slot in read:
                         seen[slot_node[slot]] = None
@@ -99,13 +97,3 @@ def _kinds_and_parents(recorder: Recorder) -> tuple[list[Kind], list[tuple[int, 
         else:
             kinds.append(computed if above else generated)
     return kinds, parents
-
-
-def _passes(calls: list[Call]) -> list[int]:
-    counts: dict[Any, int] = {}
-    passes = []
-    for call in calls:
-        key = call.module if call.is_function else id(call.module)
-        counts[key] = counts.get(key, 0) + 1
-        passes.append(counts[key])
-    return passes

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from endoscope.capture.aliasing import Read
+from endoscope.capture.source import NO_POSITION, Position
 from endoscope.schema.ops import Kind
 
+OUTSIDE = -1  # instead of the number of a call: outside of every module
 
+
+@dataclass(slots=True)
 class Call:
     """One call of a module, or one scope of a custom function (then `module` is its name)."""
 
-    __slots__ = ("entered", "first_node", "last_node", "module", "parent", "position", "returned", "root")
-
-    def __init__(
-        self, module: Any, parent: int, first_node: int, entered: list[int], root: bool, position: tuple[Any, int]
-    ) -> None:
-        self.module = module
-        self.parent = parent  # index of the call around it, -1 for none
-        self.first_node = first_node
-        self.last_node = -1
-        self.entered = entered  # slots that were handed in
-        self.returned: list[Read] = []
-        self.position = position  # code and instruction of the user's line that called
-        self.root = root  # a call of the target itself, not from within itself
+    module: Any
+    parent: int  # number of the call around it, or OUTSIDE
+    pass_: int  # which call of its module, from 1
+    first_node: int
+    entered: list[int]  # slots that were handed in
+    root: bool  # a call of the target itself, not from within itself
+    position: Position  # the user's line that called
+    last_node: int | None  # the first node after it, once it has returned
+    returned: list[Read]
 
     @property
     def is_function(self) -> bool:
         return isinstance(self.module, str)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for calls of the same module or function."""
+        return self.module if isinstance(self.module, str) else id(self.module)
 
 
 class Calls:
@@ -37,7 +44,8 @@ class Calls:
 
     def __init__(self) -> None:
         self.entries: list[Call] = []
-        self.current = -1
+        self.current = OUTSIDE
+        self._passes: dict[Hashable, int] = {}
         self.addresses: dict[int, tuple[str, torch.nn.Module]] = {}  # id of module -> address
         self.named: dict[int, tuple[Kind, str, torch.Tensor]] = {}  # id of tensor -> parameter or buffer
         self.namespace: dict[str, Any] = {}  # the names a plain function sees
@@ -51,9 +59,11 @@ class Calls:
         first_node: int,
         entered: list[int],
         root: bool = False,
-        position: tuple[Any, int] = (None, -1),
+        position: Position = NO_POSITION,
     ) -> int:
-        self.entries.append(Call(module, self.current, first_node, entered, root, position))
+        key = module if module.__class__ is str else id(module)
+        self._passes[key] = pass_ = self._passes.get(key, 0) + 1
+        self.entries.append(Call(module, self.current, pass_, first_node, entered, root, position, None, []))
         self.current = len(self.entries) - 1
         return self.current
 
@@ -109,33 +119,27 @@ class Calls:
     def address(self, call: Call) -> str:
         return self.addresses[id(call.module)][0]
 
-    def path(self, call: int) -> tuple[str, ...]:
-        """Addresses of the modules around a call, outermost first; the target's own is empty and left out."""
-        found = []
-        while call >= 0:
+    def around(self, call: int) -> Iterator[Call]:
+        """A call and all those around it, innermost first."""
+        while call != OUTSIDE:
             entry = self.entries[call]
-            if not entry.is_function and self.address(entry):
-                found.append(self.address(entry))
+            yield entry
             call = entry.parent
-        return tuple(reversed(found))
+
+    def modules_around(self, call: int) -> list[tuple[str, int]]:
+        """Address and pass of the modules around a call, outermost first; the target's own is empty and left out."""
+        found = [(self.address(c), c.pass_) for c in self.around(call) if not c.is_function and self.address(c)]
+        return found[::-1]
+
+    def path(self, call: int) -> tuple[str, ...]:
+        """Addresses of the modules around a call, outermost first."""
+        return tuple([address for address, _ in self.modules_around(call)])
 
     def functions(self, call: int) -> tuple[str, ...]:
         """Custom functions around a call, outermost first."""
-        found = []
-        while call >= 0:
-            entry = self.entries[call]
-            if entry.is_function:
-                found.append(str(entry.module))
-            call = entry.parent
-        return tuple(reversed(found))
+        return tuple([c.module for c in self.around(call) if c.is_function][::-1])
 
     def module_calls(self) -> list[tuple[str, int, Call]]:
         """Address, pass and entry of every call of a named module, in order."""
-        counts: dict[int, int] = {}
-        found = []
-        for entry in self.entries:
-            if not entry.is_function:
-                pass_ = counts[id(entry.module)] = counts.get(id(entry.module), 0) + 1
-                if self.address(entry):
-                    found.append((self.address(entry), pass_, entry))
-        return found
+        calls = [call for call in self.entries if not call.is_function]
+        return [(self.address(call), call.pass_, call) for call in calls if self.address(call)]

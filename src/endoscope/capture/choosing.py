@@ -8,7 +8,7 @@ A plain name means what `trace[name]` gives: of a module that returns several te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from endoscope.analysis.no_match import nothing_matches
 from endoscope.analysis.patterns import Pattern, parse
@@ -18,11 +18,9 @@ from endoscope.capture.functions import RESHAPING, Role
 from endoscope.capture.modules import Layer
 from endoscope.capture.op import Op
 from endoscope.capture.records import slots_of
+from endoscope.capture.result import Trace
 from endoscope.errors import BadArgument, BadEdit
 from endoscope.schema.ops import Kind
-
-if TYPE_CHECKING:
-    from endoscope.capture.result import Trace
 
 #: In-place calls that put other memory, or a tensor of another size, in the tensor's place.
 _REPLACING_MEMORY = frozenset("data= set_ resize_ resize_as_".split())

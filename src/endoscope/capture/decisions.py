@@ -5,17 +5,16 @@ departures, operations, calls ─► analysis/branches.py (plain data) ─► th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from endoscope.analysis import branches as analysis
-from endoscope.analysis.timeline import Asked, CallSite, Heard
+from endoscope.analysis.timeline import Asked, CallSite, Ran
+from endoscope.capture.op import Op, op_at
 from endoscope.capture.records import slots_of
+from endoscope.capture.trace_data import TraceData
 from endoscope.schema.ops import Kind
-
-if TYPE_CHECKING:
-    from endoscope.capture.op import Op
-    from endoscope.capture.result import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +35,27 @@ class Decision:
         return f"{self.test}: {self.value} -> {self.branch}"
 
 
-def decisions_of(trace: Trace) -> list[Decision]:
-    return [_with_ops(trace, decision) for decision in decisions_by_node(trace)]
+def decisions_of(trace: TraceData) -> list[Decision]:
+    def ops(nodes: Iterable[int]) -> tuple[Op, ...]:
+        return tuple([op_at(trace, node) for node in nodes])
+
+    return [
+        Decision(
+            found.test, found.value, found.branch, found.settled, found.nth,
+            ops(found.steering), ops(found.test_nodes), ops(found.starts), ops(found.branch_nodes),
+        )
+        for found in decisions_by_node(trace)
+    ]  # fmt: skip
 
 
-def decisions_by_node(trace: Trace) -> list[analysis.Decision]:
-    recorder, graph = trace.recorder, trace.graph_data
+def decisions_by_node(trace: TraceData) -> list[analysis.Decision]:
+    recorder, graph, last = trace.recorder, trace.graph_data, len(trace.recorder.nodes)
     asked = [
         Asked(
             left.node,
             tuple(recorder.slot_node[slot] for read in left.reads for slot in slots_of(read)),
             left.value,
-            left.code,
-            left.instruction,
+            *left.position,
             left.name,
             left.call,
             left.callers,
@@ -56,27 +63,9 @@ def decisions_by_node(trace: Trace) -> list[analysis.Decision]:
         for left in recorder.departures
     ]
     made = (Kind.COMPUTED, Kind.GENERATED)
-    heard = [Heard(n, raw[10], raw[11]) for n, raw in enumerate(recorder.nodes) if graph.kinds[n] in made]
-    last = len(recorder.nodes)
+    ran = [Ran(n, *raw.position) for n, raw in enumerate(recorder.nodes) if graph.kinds[n] in made]
     calls = [
-        CallSite(call.first_node, call.last_node if call.last_node >= 0 else last, *call.position)
+        CallSite(call.first_node, last if call.last_node is None else call.last_node, *call.position)
         for call in recorder.calls.entries
     ]
-    return analysis.branches(asked, heard, graph.parents, graph.to_output, calls)
-
-
-def _with_ops(trace: Trace, decision: analysis.Decision) -> Decision:
-    def ops(nodes: tuple[int, ...]) -> tuple[Op, ...]:
-        return tuple(map(trace.op_at, nodes))
-
-    return Decision(
-        decision.test,
-        decision.value,
-        decision.branch,
-        decision.settled,
-        decision.nth,
-        ops(decision.steering),
-        ops(decision.test_nodes),
-        ops(decision.starts),
-        ops(decision.branch_nodes),
-    )
+    return analysis.branches(asked, ran, graph.parents, graph.to_output, calls)

@@ -6,7 +6,6 @@ import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from endoscope.analysis.dot import DIRECTIONS, dot_text
 from endoscope.analysis.patterns import nearest
@@ -18,10 +17,8 @@ from endoscope.analysis.picture_roll import roll
 from endoscope.analysis.picture_svg import svg_text
 from endoscope.analysis.picture_zoom import absorb, inside, zoom
 from endoscope.capture.scene import picture_of, totals_text
+from endoscope.capture.trace_views import TraceViews
 from endoscope.errors import BadArgument, MissingDependencyError
-
-if TYPE_CHECKING:
-    from endoscope.capture.result import Trace
 
 FORMATS = ("svg", "png", "pdf", "dot")
 _PIXELS = 2.0  # of a PNG for each unit of the drawing
@@ -44,7 +41,7 @@ class DotSource(str):
 
 
 def draw(
-    trace: Trace,
+    trace: TraceViews,
     path: str | os.PathLike[str] | None = None,
     *,
     rolled: bool = False,
@@ -115,7 +112,7 @@ def _format(path: Path) -> str:
     return ending
 
 
-def simplified(trace: Trace, *, rolled: bool, depth: int | None, module: str | None, fold: bool) -> Picture:
+def simplified(trace: TraceViews, *, rolled: bool, depth: int | None, module: str | None, fold: bool) -> Picture:
     """The picture that is drawn in the end."""
     picture = picture_of(trace)
     if module:
@@ -139,7 +136,7 @@ def simplified(trace: Trace, *, rolled: bool, depth: int | None, module: str | N
     return picture
 
 
-def _zoomed(trace: Trace, picture: Picture, module: str) -> Picture:
+def _zoomed(trace: TraceViews, picture: Picture, module: str) -> Picture:
     chosen = inside(picture, module)
     if not chosen:
         raise BadArgument(_unknown_module(trace, module))
@@ -159,7 +156,7 @@ def _zoomed(trace: Trace, picture: Picture, module: str) -> Picture:
     return replace(part, title=f"{name} in {trace.name}", facts=facts)
 
 
-def _unknown_module(trace: Trace, module: str) -> str:
+def _unknown_module(trace: TraceViews, module: str) -> str:
     known = [address for address, _ in trace.recorder.calls.addresses.values() if address]
     if module in known:
         return f"The module {module!r} never ran in this trace, so there is nothing to draw inside it."

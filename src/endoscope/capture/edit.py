@@ -60,7 +60,7 @@ class Edit:
     def apply(self, tensor: Tensor, moment: Moment) -> Tensor:
         """The changed tensor: a new one, never a part of somebody else's memory."""
         self._check_kind(tensor, moment)
-        mask = self.part.mask(tensor, self, moment)
+        mask = self.part.mask(tensor, f"{self} of {moment.label}")
         changed = self.compute(tensor, moment, self)
         self._check_result(tensor, changed, moment)
         if mask is None and self.constant:  # stay connected, so that what lies upstream gets a gradient of zero

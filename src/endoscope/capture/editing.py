@@ -1,7 +1,7 @@
 """`with editing(model, {...}):` every forward pass of the model in the block runs with the edits.
 
 model(x) ─► exchanged _call_impl (patches.py) ─► Block.run ─► the first time: dry_run ─► Plan
-                                                       └─► under the trace that hears this thread, or a recorder
+                                                       └─► under the trace that records this thread, or a recorder
                                                            of our own that keeps nothing ─► the model's own call
 """
 
@@ -17,11 +17,11 @@ import torch
 from endoscope.capture.active import recorders_here
 from endoscope.capture.calls import Calls
 from endoscope.capture.choosing import Change, changes_in
-from endoscope.capture.compiled_calls import not_compiled
+from endoscope.capture.compiled import without_compiled_calls
 from endoscope.capture.editor import following
 from endoscope.capture.follower import Follower
 from endoscope.capture.leaves import named_leaves
-from endoscope.capture.patches import activate, block_around, deactivate, hold, release
+from endoscope.capture.patches import activate, block_around, deactivate, put_block, remove_block
 from endoscope.capture.plan import Plan
 from endoscope.capture.recorder import Recorder
 from endoscope.capture.torch_private import DisableTorchFunction
@@ -45,12 +45,12 @@ def editing(model: torch.nn.Module, edit: Mapping[Any, Any]) -> Iterator[None]:
     outer = block_around(model)
     changes = changes_in(edit)
     block = Block(model, [*(outer.changes if outer is not None else ()), *changes])
-    with not_compiled([*model.modules()]):
-        hold(block)
+    with without_compiled_calls([*model.modules()]):
+        put_block(block)
         try:
             yield
         finally:
-            release(block, outer)
+            remove_block(block, outer)
 
 
 class Block:
@@ -72,7 +72,7 @@ class Block:
                 return call(*args, **kwargs)
             plan = self._plan_for(args, kwargs)
             forward, self._forwards = self._forwards, self._forwards + 1
-            with self._heard(plan) as recorder, following(recorder, plan, forward) as (editor, run):
+            with self._recorder(plan) as recorder, following(recorder, plan, forward) as (editor, run):
                 out = editor.result(call(*args, **kwargs))
             self._say_missed(plan, run.applied)
             return out
@@ -80,12 +80,12 @@ class Block:
             self.busy = False
 
     def _plan_for(self, args: Any, kwargs: Any) -> Plan:
-        key = self._way_of_calling(args, kwargs)
+        key = self._signature_of(args, kwargs)
         if key not in self._plans:
             self._plans[key] = Plan.of(dry_run(self.model, args, kwargs), self.changes)
         return self._plans[key]
 
-    def _way_of_calling(self, args: Any, kwargs: Any) -> Hashable:
+    def _signature_of(self, args: Any, kwargs: Any) -> Hashable:
         """What most likely decides which code of the model runs; sizes do not."""
         training = tuple([module.training for module in self.model.modules()])
         leaves = [(path, leaf) for path, leaf in named_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -95,7 +95,7 @@ class Block:
         return training, given, plain, len(args), torch.is_grad_enabled()
 
     @contextlib.contextmanager
-    def _heard(self, plan: Plan) -> Iterator[Recorder]:
+    def _recorder(self, plan: Plan) -> Iterator[Recorder]:
         """The innermost trace of this thread, or a follower that keeps nothing."""
         recorders = recorders_here()
         if recorders is not None:

@@ -1,8 +1,8 @@
-"""Apply edits while a recorder hears a run.
+"""Apply edits while a recorder records a run.
 
-    torch call ─► hear ─► exchange: arguments that were edited where they came in, or handed back by their own operation
-                     ├─► an operation that cannot be meant: on to the ear, as without edits
-                     └─► recorder.hear_slowly ─► call ─► torch ─► after_call ─► edited ─► the caller
+    torch call ─► exchange: arguments that were edited where they came in, or handed back by their own operation
+                     ├─► an operation that cannot be meant: on to the hot path, as without edits
+                     └─► recorder.record_unusual ─► call ─► torch ─► after_call ─► edited ─► the caller
 
 No node is added: the edited value stands in the place of the operation's own. Nothing that belongs to the user is
 written: parameters, buffers and inputs are exchanged for edited ones when they are read.
@@ -17,31 +17,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType, MethodType
-from typing import TYPE_CHECKING, Any
+from types import FrameType, MethodType
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.calls import Calls
 from endoscope.capture.edit import Applied, Edit, Moment, apply_all, new_like
-from endoscope.capture.functions import KNOWN, FunctionFacts, Role, describe
+from endoscope.capture.functions import FunctionFacts, Role, facts_of
 from endoscope.capture.keeping import SomeOp
-from endoscope.capture.leaves import argument_tensors, map_arguments
+from endoscope.capture.leaves import map_arguments, tensors_in
 from endoscope.capture.patches import aside
 from endoscope.capture.plan import Occasions, Plan, Site
 from endoscope.capture.rebuild import rebuilt
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import TorchCall
+from endoscope.capture.source import Position
 from endoscope.capture.torch_private import is_wrapped as _is_wrapped
 from endoscope.errors import BadEdit
 from endoscope.schema.ops import Kind
 
-if TYPE_CHECKING:
-    from endoscope.capture.recorder import Recorder
-
 _UNKNOWN: Any = object()
-
-
-Position = tuple[CodeType | None, int]  # code and instruction
 
 
 class _Now(SomeOp):
@@ -68,7 +65,7 @@ class Run:
         self._occasions = Occasions(recorder.calls, self.first_call)
 
     def site(self, type_: str, position: Position, call: int, count: bool) -> Site | None:
-        statement = self._occasions.statement(type_, *position, call)
+        statement = self._occasions.statement(type_, position, call)
         now = _Now(type_, self._calls, call)
         found = self.plan.at(statement, self._occasions.upcoming(statement, call), now)
         if count:
@@ -98,11 +95,11 @@ class Editor:
         self._made: dict[int, list[Applied]] = {}  # id of an edited parameter, buffer or input -> its edits
         self._held: list[Tensor] = []  # so that the ids above stay their own
         self._applying = False
-        self._done = False  # the call that was just heard has been edited already
+        self._done = False  # the call that was just made has been edited already
 
     @contextmanager
     def following(self, plan: Plan, forward: int = 0) -> Iterator[Run]:
-        """Apply a plan to everything that is heard meanwhile."""
+        """Apply a plan to everything that is recorded meanwhile."""
         run = Run(plan, self._recorder, forward)
         self._runs.append(run)
         self._learn_anew()
@@ -122,10 +119,10 @@ class Editor:
         return any(run.first_call == call for run in self._runs)
 
     def wrap(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """What hears in place of the ear `plain`."""
+        """What handles calls of torch in place of the handler `plain`."""
         recorder, known = self._recorder, self._facts
 
-        def hear(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def handle(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if self._applying:
                 return func(*args, **(kwargs or {}))
             if self._instead or self._has_sources:
@@ -135,12 +132,12 @@ class Editor:
                 facts = known[func] = self._learn(func)
             if facts is None:
                 return plain(mode, func, types, args, kwargs)
-            return recorder.hear_slowly(func, facts, args, kwargs or {})
+            return recorder.record_unusual(func, facts, args, kwargs or {})
 
-        return hear
+        return handle
 
     def _learn(self, func: Any) -> FunctionFacts | None:
-        facts = KNOWN.get(func) or KNOWN.setdefault(func, describe(func))
+        facts = facts_of(func)
         if facts.role in (Role.PASS, Role.LEAVE):
             return None
         return facts if self._concerns(facts.type) else None
@@ -179,9 +176,7 @@ class Editor:
             return copies.get(id(tensor), tensor)
 
         out = func(*map_arguments(args, spared), **map_arguments(kwargs, spared))
-        found: list[Tensor] = []
-        argument_tensors(out, found)
-        results = found or list(copies.values())
+        results = tensors_in(out) or list(copies.values())
         changed = {id(old): new for old, new in zip(results, self._changed(sites, results), strict=True)}
         for tensor in {id(t): t for t in written}.values():
             copy = copies[id(tensor)]
@@ -191,13 +186,12 @@ class Editor:
         self._done = True
         return _with_tensors(out, lambda tensor: changed.get(id(tensor), tensor))
 
-    def edited(self, call: tuple[Any, ...], out: Any, found: list[Tensor]) -> tuple[Any, list[Tensor]]:
+    def edited(self, call: TorchCall, out: Any, found: list[Tensor]) -> tuple[Any, list[Tensor]]:
         """What the caller gets, and the tensors in it."""
         if self._done:
             self._done = False
             return out, found
-        facts, position = call[1], call[7:]
-        sites = self._sites(facts, position, count=True)
+        sites = self._sites(call.facts, call.position, count=True)
         if not sites:
             return out, found
         changed = {id(old): new for old, new in zip(found, self._changed(sites, found), strict=True)}
@@ -233,10 +227,7 @@ class Editor:
     # ---- tensors that are read in place of others ------------------------------------------------
 
     def _exchanged(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        found: list[Tensor] = []
-        argument_tensors(args, found)
-        argument_tensors(kwargs or {}, found)
-        if all(self.seen(tensor) is tensor for tensor in found):
+        if all(self.seen(tensor) is tensor for tensor in tensors_in((args, kwargs))):
             return args, kwargs
         return map_arguments(args, self.seen), map_arguments(kwargs or {}, self.seen)
 
@@ -286,8 +277,8 @@ class Editor:
 
 @contextmanager
 def following(recorder: Recorder, plan: Plan, forward: int = 0) -> Iterator[tuple[Editor, Run]]:
-    """Let a recorder apply a plan to what it hears in the block."""
-    if recorder.editor is not None:
+    """Let a recorder apply a plan to what it records in the block."""
+    if isinstance(recorder.editor, Editor):
         with recorder.editor.following(plan, forward) as run:
             yield recorder.editor, run
         return

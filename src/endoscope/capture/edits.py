@@ -9,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.edit import Edit, Moment, numbers_of, shape_of, told
 from endoscope.capture.parts import Indices, Part, unit_dim
+from endoscope.capture.result import Trace
 from endoscope.errors import BadEdit, EndoscopeError
-
-if TYPE_CHECKING:
-    from endoscope.capture.result import Trace
 
 __all__ = ["Edit", "add", "apply", "mean", "noise", "patch_from", "replace", "scale", "zero"]
 

@@ -1,4 +1,4 @@
-"""What the search for recurrence wants to know of a run, taken from what was heard.
+"""What the search for recurrence wants to know of a run, taken from what was recorded.
 
 nodes ─► where in the source, by which function, in which module ─► the same statement?
       ─► which tensors were there before and can learn           ─► the same parameters?
@@ -24,38 +24,34 @@ def op_facts(recorder: Recorder, ops: Sequence[int], parents: Sequence[tuple[int
     """`ops` are nodes in the order of execution, `parents` belong to all nodes, `learned` see below."""
     nodes, calls = recorder.nodes, recorder.calls.entries
     raw = [nodes[node] for node in ops]
-    inner: list[Hashable] = [call.module if isinstance(call.module, str) else id(call.module) for call in calls]
-    inner.append(0)  # call -1: outside of every module
-    places = [(n[0].type, id(n[10]), n[11], inner[n[12]]) if n[1] is not None else None for n in raw]
+    inner: list[Hashable] = [call.key for call in calls]
+    inner.append(0)  # the last one stands for OUTSIDE
+    places = [(n.facts.type, id(n.code), n.instruction, inner[n.call]) if n.func is not None else None for n in raw]
 
     @functools.cache
     def around(call: int) -> tuple[Hashable, ...]:
-        found = []
-        while call >= 0:
-            found.append(inner[call])
-            call = calls[call].parent
-        return tuple(reversed(found))
+        return tuple([entry.key for entry in recorder.calls.around(call)][::-1])
 
     def reads(op: int) -> tuple[tuple[int, int], ...]:
-        heard = [*raw[op][4], *recorder.hidden_reads.get(ops[op], ())]
-        slots = [slot for read in heard for slot in slots_of(read)]
+        read = [*raw[op].reads, *recorder.hidden_reads.get(ops[op], ())]
+        slots = [slot for one in read for slot in slots_of(one)]
         makers = [recorder.slot_node[slot] for slot in slots]
-        return tuple([(node, slot - nodes[node][5]) for node, slot in zip(makers, slots, strict=True)])
+        return tuple([(node, slot - nodes[node].slot) for node, slot in zip(makers, slots, strict=True)])
 
     def described(op: int) -> Hashable:
         with DisableTorchFunction():  # modes of the user need not know that somebody looks at arguments
-            return raw[op][0].type, signature(raw[op][2], raw[op][3])
+            return raw[op].facts.type, signature(raw[op].args, raw[op].kwargs)
 
     return OpFacts(
         nodes=ops,
-        types=[n[0].type for n in raw],
-        statements=number_statements(places, lambda op: raw[op][10]),
+        types=[n.facts.type for n in raw],
+        statements=number_statements(places, lambda op: raw[op].code),
         parents=parents,
         parameters=_of_kind(recorder, Kind.PARAMETER) | learned,
         buffers=_of_kind(recorder, Kind.BUFFER),
         constants=_of_kind(recorder, Kind.CONSTANT) - learned,
         signature=described,
-        modules=lambda op: around(raw[op][12]),
+        modules=lambda op: around(raw[op].call),
         reads=reads,
     )
 
@@ -75,7 +71,7 @@ def _of_kind(recorder: Recorder, kind: Kind) -> set[int]:
 
 
 def _is_learned(recorder: Recorder, node: int) -> bool:
-    tensor = recorder.dereference(recorder.objects[recorder.nodes[node][5]])
+    tensor = recorder.dereference(recorder.objects[recorder.nodes[node].slot])
     if recorder.sources[node].kind is Kind.INPUT:  # one that requires a gradient is still an input
         return isinstance(tensor, torch.nn.Parameter)
     return tensor is not None and bool(tensor.requires_grad) and tensor.grad_fn is None

@@ -38,7 +38,7 @@ def fingerprint(tensor: torch.Tensor) -> bytes | None:
 def take_fingerprints(recorder: Recorder) -> None:
     """Parameters, buffers and inputs belong to others, who may write into them below the version counter."""
     for node, source in recorder.sources.items() if recorder.full else ():
-        slot = recorder.nodes[node][5]
+        slot = recorder.nodes[node].slot
         if source.kind == Kind.OUTPUT:
             continue
         sign = fingerprint(recorder.objects[slot]) if slot not in recorder.kept else None

@@ -1,4 +1,4 @@
-"""Hears a run just well enough to apply edits to it; nothing is written down.
+"""Follows a run just well enough to apply edits to it; nothing is written down.
 
 A recorder that nobody reads would be a waste in a training loop. What an edit needs is the place in the code where
 an operation runs (which module, which call of it, which line), and that only for operations it may concern. All others
@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture import boundary
 from endoscope.capture.calls import Calls
-from endoscope.capture.functions import KNOWN, FunctionFacts, Role, describe
-from endoscope.capture.leaves import argument_tensors
+from endoscope.capture.functions import FunctionFacts, Role, facts_of
+from endoscope.capture.leaves import named_arguments, tensors_in
 from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import TorchCall
 from endoscope.capture.registered import call_inside
-from endoscope.capture.source import user_position
+from endoscope.capture.source import NO_POSITION, user_position
 from endoscope.capture.torch_private import backward_task as _in_backward
 from endoscope.schema.ops import Kind
 
@@ -34,57 +34,51 @@ class Follower(Recorder):
         self.calls.addresses = dict(names.addresses)
         self.calls.named = dict(names.named)
         self._given: list[Tensor] = []
-        self._heard = 0
-        plainly: set[Any] = set()  # functions without a body that would have to be heard
+        self._calls_made = 0
+        plain: set[Any] = set()  # functions without a Python body of their own
 
-        def hear(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func not in plainly:
-                facts = KNOWN.get(func) or KNOWN.setdefault(func, describe(func))
+        def handle(mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func not in plain:
+                facts = facts_of(func)
                 if facts.role == Role.OPEN:
                     return self._open(func, facts, args, kwargs or {})
-                plainly.add(func)
-            self._heard += 1
+                plain.add(func)
+            self._calls_made += 1
             return func(*args, **kwargs) if kwargs else func(*args)
 
-        self.__torch_function__ = MethodType(hear, self)  # type: ignore[method-assign]
+        self.__torch_function__ = MethodType(handle, self)  # type: ignore[method-assign]
 
     # ---- operations that may be edited -----------------------------------------------------------
 
-    def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+    def record_unusual(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts.role == Role.OPEN:
             return self._open(func, facts, args, kwargs)
-        self._heard += 1
-        if facts.role in (Role.PASS, Role.LEAVE, Role.COPY) or facts.reshapes or _in_backward() != -1:
+        self._calls_made += 1
+        if self.editor is None or facts.role in (Role.PASS, Role.LEAVE, Role.COPY) or facts.reshapes:
             return func(*args, **kwargs)
-        position = user_position()
-        written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
-        if kwargs.get("out") is not None:
-            written = []
-            argument_tensors(kwargs["out"], written)
+        if _in_backward() != -1:
+            return func(*args, **kwargs)
+        position, written = user_position(), facts.overwritten(args, kwargs)
         out = self.editor.call(func, facts, position, written, args, kwargs)
-        return self.after_call((func, facts, args, kwargs, [], 0, 0, *position), out, written)
+        return self.after_call(TorchCall(func, facts, args, kwargs, [], 0, 0, position), out, written)
 
-    def after_call(self, call: tuple[Any, ...], out: Any, written: Any = ()) -> Any:
-        found: list[Tensor] = []
-        argument_tensors(out, found)
-        found = found or list(written)
+    def after_call(self, call: TorchCall, out: Any, written: list[Tensor] | tuple[()] = ()) -> Any:
+        found = tensors_in(out) or list(written)
         if not found or self.editor is None:
             return out
-        self._given = []
-        argument_tensors(call[2], self._given)
-        argument_tensors(call[3] or {}, self._given)
+        self._given = tensors_in((call.args, call.kwargs))
         return self.editor.edited(call, out, found)[0]
 
     def _open(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
-        position, before = user_position(), self._heard
+        position, before = user_position(), self._calls_made
         scope = self.calls.begin(f"{func}".removesuffix(".default"), 0, [])
         try:
             out = call_inside(self, func, args, kwargs)
         finally:
             self.calls.leave(scope)
-        if self._heard > before:
+        if self._calls_made > before:
             return out
-        return self.after_call((func, facts, args, kwargs, [], 0, 0, *position), out)
+        return self.after_call(TorchCall(func, facts, args, kwargs, [], 0, 0, position), out)
 
     # ---- modules and sources ---------------------------------------------------------------------
 
@@ -94,9 +88,9 @@ class Follower(Recorder):
             self.calls.know(module, self.calls.name_for(module))
         if root:
             self.inside_target = True
-            boundary.add_inputs(self, boundary.bound_names(module.forward, args, kwargs))
+            self.add_inputs(named_arguments(module.forward, args, kwargs))
         begins = self.editor is not None and self.editor.begins_with(len(self.calls.entries))
-        return self.calls.begin(module, 0, [], root, user_position(3) if begins else (None, -1))
+        return self.calls.begin(module, 0, [], root, user_position(3) if begins else NO_POSITION)
 
     def end_module(self, call: int, out: Any) -> None:
         """What a module returns is of no interest here."""
@@ -104,14 +98,14 @@ class Follower(Recorder):
     def add_source(self, kind: Kind, name: str, tensor: Tensor) -> int:
         if self.editor is not None:
             self.editor.source(kind, name, tensor)
-        return -1
+        return 0
 
     def knows(self, tensor: Tensor) -> bool:
-        """It was an argument of the call that has just been heard: the call handed it back."""
+        """It was an argument of the call that has just been made: the call handed it back."""
         return any(tensor is given for given in self._given)
 
-    def read(self, tensor: Tensor) -> int:
-        return -1
+    def read(self, tensor: Tensor) -> tuple[()]:
+        return ()
 
     def before_call(self, written: list[Tensor], facts: FunctionFacts, generator: torch.Generator | None) -> None:
         """Nothing is kept, so nothing has to be saved."""

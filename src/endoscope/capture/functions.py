@@ -1,8 +1,6 @@
 """What is known about the functions of torch: their plain name, what they overwrite, what they let out.
 
-The ear (`recorder.py`) asks once per function and remembers the answer, so everything here may be slow.
-
-    func ── describe() ──► FunctionFacts ──► kept in `Recorder.known[func]`
+Each function is described once, when it is met first, so everything here may be slow.
 """
 
 from __future__ import annotations
@@ -10,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from time import perf_counter_ns
 from typing import Any
 
 import torch
 
+from endoscope.capture.leaves import tensors_in
 from endoscope.capture.torch_private import OpOverload, OpOverloadPacket
 
 
@@ -39,10 +39,20 @@ class FunctionFacts:
     overwrites: bool = False  # it never reads what it overwrites (copy_, zero_, out=)
     random: bool = False  # it draws from a random number generator
     replayable: bool = True  # calling it again on the same values gives the same result
-    opaque: bool = False  # its body could not be heard
+    opaque: bool = False  # its body could not be seen
     reshapes: bool = False  # in place, but only the shape: no memory is written
     uncounted: bool = False  # it overwrites running statistics without moving their version counters
     moves: bool = False  # its result may lie on another device than its arguments
+
+    def overwritten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        """The tensors that a call overwrites."""
+        if kwargs.get("out") is not None:
+            return tensors_in(kwargs["out"])
+        return [t for t in self.written(args, kwargs) if isinstance(t, torch.Tensor)] if self.written else []
+
+    def writes_nothing_now(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> bool:
+        """Batch norm writes only while training; otherwise it is as ordinary as any other function."""
+        return self.uncounted and self.written is not None and not self.written(args, kwargs or {})
 
 
 #: Tensor properties that hand out a tensor; all other properties are metadata.
@@ -149,12 +159,22 @@ _OPERATOR_FUNCTIONS = {
 SPOKEN_NAMES = dict(_OPERATOR_FUNCTIONS)
 
 
-#: What has been described so far, for all traces.
-KNOWN: dict[Any, FunctionFacts] = {}
+_described: dict[Any, FunctionFacts] = {}  # by all traces so far
+
+
+def facts_of(func: Any) -> FunctionFacts:
+    """What is known about a function of torch."""
+    return _described.get(func) or _described.setdefault(func, describe(func))
+
+
+def timed(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> tuple[Any, int, int]:
+    """Call; the result, and when the call began and ended."""
+    started = perf_counter_ns()
+    out = func(*args, **kwargs)
+    return out, started, perf_counter_ns()
 
 
 def describe(func: Any) -> FunctionFacts:
-    """Classify one function the first time it is met."""
     if isinstance(func, (OpOverload, OpOverloadPacket)):
         return _describe_registered(func)
     name = getattr(func, "__name__", None) or type(func).__name__

@@ -7,23 +7,19 @@ and let go when it turns out not to be: at the end of its module, or when the tr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from endoscope.analysis.no_match import nothing_matches
 from endoscope.analysis.patterns import Pattern, Selector, parse
+from endoscope.capture.calls import OUTSIDE, Call
+from endoscope.capture.op import Op
+from endoscope.capture.recorder import Recorder
 from endoscope.capture.records import slots_of
-from endoscope.capture.regions import version_of
-from endoscope.capture.source import source_line
+from endoscope.capture.result import Trace
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind, SourceLine
-
-if TYPE_CHECKING:
-    from endoscope.capture.calls import Call
-    from endoscope.capture.op import Op
-    from endoscope.capture.recorder import Recorder
-    from endoscope.capture.result import Trace
 
 Save = str | Sequence[str] | Callable[[Any], bool]
 
@@ -38,17 +34,17 @@ class EarlyOp:
     def __init__(self, recorder: Recorder, node: int, tensor: torch.Tensor) -> None:
         self._recorder, self._node, self._tensor = recorder, recorder.nodes[node], tensor
         source = recorder.sources.get(node)
-        self.type: str = self._node[0].type
-        self.kind = source.kind if source else (Kind.COMPUTED if self._node[4] else Kind.GENERATED)
+        self.type = self._node.facts.type
+        self.kind = source.kind if source else (Kind.COMPUTED if self._node.reads else Kind.GENERATED)
         self.value = tensor
 
     @property
     def modules(self) -> tuple[str, ...]:
-        return self._recorder.calls.path(self._node[12])
+        return self._recorder.calls.path(self._node.call)
 
     @property
     def source(self) -> SourceLine | None:
-        return source_line(self._node[10], self._node[11])
+        return self._node.position.line
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,18 +60,18 @@ class EarlyOp:
 
     @property
     def seconds(self) -> float:
-        return float(self._node[9] - self._node[8]) * 1e-9
+        return (self._node.ended - self._node.started) * 1e-9
 
     def __getattr__(self, name: str) -> Any:
         raise NotKnownYet(name)
 
 
-class HeardOp:
+class NewOp:
     """The same for patterns: what can be told of a node by then."""
 
     def __init__(self, recorder: Recorder, node: int, older: bool = False) -> None:
         self._recorder, self._node = recorder, node
-        self.type: str = recorder.nodes[node][0].type
+        self.type = recorder.nodes[node].facts.type
         self.older = older
 
     @property
@@ -88,14 +84,14 @@ class HeardOp:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        return self._recorder.calls.path(self._recorder.nodes[self._node][12])
+        return self._recorder.calls.path(self._recorder.nodes[self._node].call)
 
     @property
-    def parents(self) -> list[HeardOp] | None:
-        return [HeardOp(self._recorder, node, older=True) for node in self._above()] or None
+    def parents(self) -> list[NewOp] | None:
+        return [NewOp(self._recorder, node, older=True) for node in self._above()] or None
 
     def _above(self) -> dict[int, None]:
-        slot_node, reads = self._recorder.slot_node, self._recorder.nodes[self._node][4]
+        slot_node, reads = self._recorder.slot_node, self._recorder.nodes[self._node].reads
         return {slot_node[slot]: None for read in reads for slot in slots_of(read)}
 
 
@@ -137,7 +133,7 @@ class Keeper:
         self.selectors = selectors
         self.function = function
         self.recorder: Recorder
-        self.types: dict[str, bool] = {}  # may an operation of this type match? Read by the ear
+        self.types: dict[str, bool] = {}  # may an operation of this type match? The hot path reads it
         self._plain = [s for s in selectors if isinstance(s, Pattern) and s.field != "kind"]
         self._others = [s for s in selectors if not isinstance(s, Pattern) or s.field == "kind"]
         self._names = [atom for selector in selectors for atom in selector.atoms() if atom.field == ""]
@@ -145,7 +141,7 @@ class Keeper:
         self.names_modules = any(p.field in ("", "in") for p in self._plain)
         self.idle = function is None and not selectors  # keeps nothing
         self._modules: dict[int, str] = {}  # id of module -> "in" (keep what runs inside), "result", "no"
-        self._places: dict[int, str] = {-1: "no"}  # the same by call, with what its outer calls say
+        self._places: dict[int, str] = {OUTSIDE: "no"}  # the same by call, with what its outer calls say
         self._provisional: list[int] = []  # slots held only because their module may return them
 
     def wants(self, node: int, slot: int, tensor: torch.Tensor) -> bool:
@@ -159,12 +155,12 @@ class Keeper:
         if node in self.recorder.sources:
             return True  # inputs, parameters and outputs are alive anyway; `settle` lets go of them
         raw = self.recorder.nodes[node]
-        type_ = raw[0].type
+        type_ = raw.facts.type
         if type_ not in self.types:
             self._learn(type_)
         if self._sure[type_]:
             return True
-        place = self.place(raw[12])
+        place = self.place(raw.call)
         if place == "in" or self._may_match(node):
             return True
         if place == "result":
@@ -179,8 +175,8 @@ class Keeper:
     def _may_match(self, node: int) -> bool:
         if not self._others:
             return False
-        heard = HeardOp(self.recorder, node)
-        return any(selector.early(heard) is not False for selector in self._others)
+        new = NewOp(self.recorder, node)
+        return any(selector.early(new) is not False for selector in self._others)
 
     def place(self, call: int) -> str:
         """Inside a wanted module everything is kept ("in"), or may be what the module returns ("result")."""
@@ -201,7 +197,7 @@ class Keeper:
             self._modules[id(module)] = "in" if inside else "result" if named else "no"
         return self._modules[id(module)]
 
-    def module_ended(self, call: int, _: Any) -> None:
+    def module_ended(self, call: int) -> None:
         """Let go of what only its module could have made interesting, and did not."""
         entries = self.recorder.calls.entries
         if self._names:
@@ -221,12 +217,10 @@ class Keeper:
         if not made_before or not any(p.may_name(recorder.calls.address(entry)) for p in self._names):
             return
         for read in made_before:
-            raw = recorder.nodes[recorder.slot_node[read]]
-            for slot in range(raw[5], raw[5] + raw[6]):
+            for slot in recorder.nodes[recorder.slot_node[read]].returned:
                 tensor = recorder.dereference(recorder.objects[slot])
                 if tensor is not None and slot not in recorder.kept:
-                    recorder.kept[slot] = tensor
-                    recorder.kept_versions[slot] = version_of(tensor)
+                    recorder.hold(slot, tensor)
                     if recorder.gradients is not None:
                         recorder.gradients.watch(slot, tensor)
 

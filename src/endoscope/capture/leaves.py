@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import types
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -44,7 +46,10 @@ def argument_tensors(value: Any, found: list[Any]) -> None:
         found.append(value)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            if item.__class__ not in ATOMS:
+            kind = item.__class__
+            if kind is torch.Tensor:  # nearly always
+                found.append(item)
+            elif kind not in ATOMS:
                 argument_tensors(item, found)
     elif value.__class__ is slice:
         for item in (value.start, value.stop, value.step):
@@ -53,6 +58,15 @@ def argument_tensors(value: Any, found: list[Any]) -> None:
     elif isinstance(value, dict):
         for item in value.values():
             argument_tensors(item, found)
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors inside arguments or results of a torch function."""
+    if value.__class__ is torch.Tensor:
+        return [value]
+    found: list[torch.Tensor] = []
+    argument_tensors(value, found)
+    return found
 
 
 def tensor_places(args: Any, kwargs: Any, positional: str = "{}") -> Iterator[str]:
@@ -99,16 +113,17 @@ def map_arguments(value: Any, change: Any) -> Any:
     return value
 
 
+def without_tensors(arguments: Any) -> Any:
+    """The same arguments with a placeholder for every tensor."""
+    return map_arguments(arguments, lambda _: TENSOR)
+
+
 def frozen(arguments: Any) -> Any:
     """Arguments that stay as they are, even if the user changes a list that he handed over."""
     for value in arguments:
         if value.__class__ not in ATOMS and not isinstance(value, torch.Tensor):
-            return map_arguments(arguments, _same)
+            return map_arguments(arguments, lambda tensor: tensor)
     return arguments
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def named_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -158,3 +173,33 @@ def slot_names(kind: type) -> list[str]:
     slots = [getattr(base, "__slots__", ()) for base in kind.__mro__]
     names = [name for group in slots for name in ([group] if isinstance(group, str) else group)]
     return [name for name in names if not name.startswith("__")]
+
+
+def joined_paths(leaves: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """A tensor that stands in several places is one node that knows them all."""
+    paths: dict[int, list[str]] = {}
+    values: dict[int, Any] = {}
+    for path, value in leaves:
+        paths.setdefault(id(value), []).append(path)
+        values[id(value)] = value
+    return [(", ".join(paths[identity]), value) for identity, value in values.items()]
+
+
+def named_arguments(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
+    """Arguments with the names the function gives them, `args[0]` where it gives none."""
+    method = getattr(function, "__func__", None)
+    plain = _argument_names(function) if method is None else _names_of_method(method)[1:]
+    named = [(plain[i] if i < len(plain) else f"args[{i}]", value) for i, value in enumerate(args)]
+    return [*named, *kwargs.items()]
+
+
+def _argument_names(function: Any) -> list[str]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+#: `forward` of one class is asked about again and again; the function of a class lives as long as the class.
+_names_of_method = functools.lru_cache(1024)(_argument_names)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from endoscope.analysis.recurrence.tied import tied_parameters
 from endoscope.capture.modules import Layer, changes_text
+from endoscope.capture.op import Op, op_at
+from endoscope.capture.trace_data import TraceData
 from endoscope.schema.ops import SourceLine
-
-if TYPE_CHECKING:
-    from endoscope.capture.op import Op
-    from endoscope.capture.result import Trace
 
 _MOST_NAMED = 12  # layers
 
@@ -62,10 +59,10 @@ def layers_text(layers: Sequence[Layer]) -> str:
     return ", ".join(parts) + (f", … {more} more" if more else "")
 
 
-def loops_of(trace: Trace) -> tuple[Loop, ...]:
+def loops_of(trace: TraceData) -> tuple[Loop, ...]:
     graph = trace.graph_data
     told, layer_of = graph.recurrence.loops, graph.names.layer
-    layers = _layers(trace, graph, {layer_of[op] for loop in told for op in loop.body})
+    layers = _layers(trace, {layer_of[op] for loop in told for op in loop.body})
     loops: list[Loop] = []
     for loop in told:
         parts = dict.fromkeys(layer_of[op] for op in loop.body)
@@ -74,22 +71,23 @@ def loops_of(trace: Trace) -> tuple[Loop, ...]:
     return tuple(loops)
 
 
-def reused_in(trace: Trace) -> list[Layer]:
+def reused_in(trace: TraceData) -> list[Layer]:
     """Layers that run several times but in no loop, then parameters that several layers compute with."""
     graph = trace.graph_data
     recurrence, layer_of = graph.recurrence, graph.names.layer
     again = {layer_of[op] for op, key in enumerate(recurrence.keys) if key in recurrence.reused}
-    found = list(_layers(trace, graph, again).values())
+    found = list(_layers(trace, again).values())
     for parameter, ops in tied_parameters(recurrence.facts, layer_of).items():
-        readers = tuple([trace.op_at(graph.ops[op]) for op in ops])
-        found.append(Layer(trace.op_at(parameter).label, readers))
+        readers = tuple([op_at(trace, graph.ops[op]) for op in ops])
+        found.append(Layer(trace.labels[parameter][0], readers))
     return found
 
 
-def _layers(trace: Trace, graph: Any, wanted: Iterable[int]) -> Mapping[int, Layer]:
+def _layers(trace: TraceData, wanted: Iterable[int]) -> Mapping[int, Layer]:
     """By number, in the order of their first pass."""
+    graph = trace.graph_data
     ops: dict[int, list[Op]] = {number: [] for number in sorted(wanted)}
     for node, number in zip(graph.ops, graph.names.layer, strict=True):
         if number in ops:
-            ops[number].append(trace.op_at(node))
+            ops[number].append(op_at(trace, node))
     return {number: Layer(graph.names.label[number], tuple(passes)) for number, passes in ops.items()}

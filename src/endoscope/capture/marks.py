@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from endoscope.analysis.picture import Edge
 from endoscope.analysis.reach import ascend
-
-if TYPE_CHECKING:
-    from endoscope.capture.decisions import Decision
-    from endoscope.capture.op import Op
-    from endoscope.capture.result import Trace
+from endoscope.capture.decisions import Decision
+from endoscope.capture.op import Op
+from endoscope.capture.trace_views import TraceViews
 
 _QUESTIONS = {"while": "WHILE", "for": "FOR", "assert": "ASSERT", "elif": "ELIF", "match": "MATCH"}
 _ANSWERS = {"body": "DO"}
@@ -30,7 +27,7 @@ class MarkedTest:
     construct: str = ""  # where the whole statement stands in the source
 
 
-def tests_of(trace: Trace) -> list[MarkedTest]:
+def tests_of(trace: TraceViews) -> list[MarkedTest]:
     """What is known about decisions: all of it, or at least which values were asked."""
     decisions = trace.decisions
     if decisions:
@@ -55,7 +52,7 @@ def _nodes(ops: Iterable[Op]) -> tuple[int, ...]:
     return tuple(op.node for op in ops)
 
 
-def _only_for(trace: Trace, condition: int) -> frozenset[int]:
+def _only_for(trace: TraceViews, condition: int) -> frozenset[int]:
     """The condition, and what was computed for nothing else."""
     graph = trace.graph_data
     above = ascend(graph.parents, [condition])

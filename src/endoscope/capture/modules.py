@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from endoscope.analysis.recurrence.arguments import differing
+from endoscope.capture.calls import Calls
+from endoscope.capture.op import Op, op_at, ops_at
 from endoscope.capture.torch_private import DisableTorchFunction
-
-if TYPE_CHECKING:
-    from endoscope.capture.op import Op
-    from endoscope.capture.result import Trace
+from endoscope.capture.trace_data import TraceData
+from endoscope.schema.ops import Kind
 
 _MOST_SHOWN = 6  # passes
 
@@ -28,7 +30,7 @@ class Layer:
         return self.ops[0].type
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> Kind:
         return self.ops[0].kind
 
     @property
@@ -89,6 +91,15 @@ class Layer:
     __str__ = __repr__
 
 
+def found_by_key(trace: TraceData, key: str) -> Op | Layer | None:
+    """What a text means: an operation, or a layer if it has several passes."""
+    nodes = trace.keys.find(key)
+    if nodes is None:
+        return None
+    ops = tuple([op_at(trace, node) for node in nodes])
+    return ops[0] if len(ops) == 1 else Layer(key, ops)
+
+
 def changes_text(layer: Layer) -> str:
     """args[1]: 0, 1, 2, 3, 4, … 199"""
     parts = []
@@ -131,32 +142,32 @@ class ModuleInfo:
         return f"{self.label or '(target)'}: {self.type}, {times}, {self.parameters:,} parameters"
 
 
-def module_infos(trace: Trace) -> list[ModuleInfo]:
-    calls = trace.recorder.calls
-    counts: dict[int, int] = {}
+def module_infos(trace: TraceData) -> list[ModuleInfo]:
+    calls, ops = trace.recorder.calls, list(ops_at(trace, trace.graph_data.ops))
+    passes: dict[int, int] = {}
     for call in calls.entries:
         if not call.is_function:
-            counts[id(call.module)] = counts.get(id(call.module), 0) + 1
-    inside: dict[str, list[Op]] = {}
-    for op in trace.ops:
+            passes[id(call.module)] = call.pass_
+    inside: dict[str, list[Op]] = {"": ops}
+    for op in ops:
         for address in op.modules:
             inside.setdefault(address, []).append(op)
-    infos = []
-    for identity, (address, module) in calls.addresses.items():
-        parameters = list(module.parameters())
-        infos.append(
-            ModuleInfo(
-                label=address,
-                type=type(module).__name__,
-                passes=counts.get(identity, 0),
-                children=tuple(
-                    calls.addresses[id(c)][0] for _, c in module.named_children() if id(c) in calls.addresses
-                ),
-                parameters=sum(p.numel() for p in parameters),
-                trainable=sum(p.numel() for p in parameters if p.requires_grad),
-                bytes=sum(p.numel() * p.element_size() for p in parameters),
-                ops=tuple(trace.ops) if not address else tuple(inside.get(address, ())),
-                training=bool(module.training),
-            )
-        )
-    return infos
+    return [
+        _info(calls, module, passes.get(id(module), 0), tuple(inside.get(address, ())))
+        for address, module in calls.addresses.values()
+    ]
+
+
+def _info(calls: Calls, module: torch.nn.Module, passes: int, ops: tuple[Op, ...]) -> ModuleInfo:
+    parameters = list(module.parameters())
+    return ModuleInfo(
+        label=calls.addresses[id(module)][0],
+        type=type(module).__name__,
+        passes=passes,
+        children=tuple(calls.addresses[id(c)][0] for _, c in module.named_children() if id(c) in calls.addresses),
+        parameters=sum(p.numel() for p in parameters),
+        trainable=sum(p.numel() for p in parameters if p.requires_grad),
+        bytes=sum(p.numel() * p.element_size() for p in parameters),
+        ops=ops,
+        training=bool(module.training),
+    )

@@ -6,19 +6,26 @@ so that no object has a hundred attributes. `docs/reference/metadata.md` lists t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import html
+import textwrap
+import weakref
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 
 from endoscope.analysis.flops import Shape, count_flops
+from endoscope.capture.edit import Edit
+from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
 from endoscope.capture.records import Meta, Node
-from endoscope.capture.source import source_line
+from endoscope.capture.tables import MadeRows, Table
 from endoscope.capture.torch_private import DisableTorchFunction
+from endoscope.capture.trace_data import TraceData
+from endoscope.errors import LookupFailed, ValueChanged, ValueNotKept
 from endoscope.schema.ops import Kind, SourceLine
 
-if TYPE_CHECKING:
-    from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
-    from endoscope.capture.result import Trace
+_MADE = (Kind.COMPUTED, Kind.GENERATED)
 
 
 class Op:
@@ -26,9 +33,9 @@ class Op:
 
     __slots__ = ("__weakref__", "_trace", "node")
 
-    def __init__(self, trace: Trace, node: int) -> None:
+    def __init__(self, trace: TraceData, node: int) -> None:
         self._trace = trace
-        self.node = node  # position in order of hearing
+        self.node = node  # position in the order of execution
 
     # ---- what it is ------------------------------------------------------------------------------
 
@@ -39,29 +46,26 @@ class Op:
     @property
     def label(self) -> str:
         """As looked up: `relu_2_4`, `linear_1_1:2`, `fc.weight`."""
-        label: str = self._trace.labels[self.node][0]
-        return label
+        return self._trace.labels[self.node][0]
 
     @property
     def layer(self) -> str:
         """The label without the pass."""
-        layer: str = self._trace.labels[self.node][1]
-        return layer
+        return self._trace.labels[self.node][1]
 
     @property
     def pass_(self) -> int:
         """Which pass of its layer, from 1."""
-        pass_: int = self._trace.labels[self.node][2]
-        return pass_
+        return self._trace.labels[self.node][2]
 
     @property
     def type(self) -> str:
         """Plain name of the function: `add` for `+`, `add_` and `__iadd__`."""
-        return str(self._raw.facts.type)
+        return self._raw.facts.type
 
     @property
     def kind(self) -> Kind:
-        return Kind(self._trace.graph_data.kinds[self.node])
+        return self._trace.graph_data.kinds[self.node]
 
     @property
     def path(self) -> str:
@@ -72,28 +76,28 @@ class Op:
     @property
     def passes(self) -> int:
         """How often its layer runs."""
-        return self._trace.passes_of(self)
+        return self._trace.keys.passes_of(self.node)
 
     @property
     def source(self) -> SourceLine | None:
         """The user's line that asked for it; None for parameters, inputs and the like."""
-        return source_line(self._raw.code, self._raw.instruction)
+        return self._raw.position.line
 
     @property
     def seconds(self) -> float:
-        return float(self._raw.ended - self._raw.started) * 1e-9
+        return (self._raw.ended - self._raw.started) * 1e-9
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Every text under which this operation is found."""
-        return self._trace.keys_of(self)
+        return self._trace.keys.of(self.node)
 
     # ---- its tensors -----------------------------------------------------------------------------
 
     @property
     def slots(self) -> range:
         """Numbers of the tensors it returned."""
-        return range(self._raw.slot, self._raw.slot + self._raw.outputs)
+        return self._raw.returned
 
     @property
     def kept(self) -> bool:
@@ -103,15 +107,16 @@ class Op:
     @property
     def value(self) -> Any:
         """What it returned: a tensor, or a tuple of tensors if there were several."""
-        return self._one_or_all([self._trace.values.value(slot, self) for slot in self.slots])
+        return self._one_or_all(self.outputs)
 
     @property
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """What it returned, always as a tuple."""
-        return tuple(self._trace.values.value(slot, self) for slot in self.slots)
+        label, layer, _ = self._trace.labels[self.node]
+        return tuple([self._trace.values.value(slot, label, layer, self.kept) for slot in self.slots])
 
     @property
-    def edited(self) -> tuple[Any, ...]:
+    def edited(self) -> tuple[Edit, ...]:
         """The edits that made its value what it is, in order; empty if there were none."""
         return tuple(applied.edit for applied in self._trace.recorder.edited.get(self.node, ()))
 
@@ -145,23 +150,23 @@ class Op:
     @property
     def flops(self) -> int | None:
         """Floating point operations, a multiply-add as two; None if the count is not known."""
-        if self.kind not in (Kind.COMPUTED, Kind.GENERATED):
+        if self.kind not in _MADE:
             return 0
         args, kwargs = self._trace.arguments_with(self.node, lambda meta: Shape(meta.shape))
         return count_flops(self.type, args, kwargs, [Shape(meta.shape) for meta in self.metas])
 
-    def _one_or_all(self, values: list[Any]) -> Any:
+    def _one_or_all(self, values: Sequence[Any]) -> Any:
         return values[0] if len(values) == 1 and not self._trace.returned_sequence(self.node) else tuple(values)
 
     # ---- its neighbours and place ----------------------------------------------------------------
 
     @property
     def parents(self) -> tuple[Op, ...]:
-        return tuple(map(self._trace.op_at, self._trace.graph_data.parents[self.node]))
+        return tuple(map(self._op_at, self._trace.graph_data.parents[self.node]))
 
     @property
     def children(self) -> tuple[Op, ...]:
-        return tuple(map(self._trace.op_at, self._trace.children[self.node]))
+        return tuple(map(self._op_at, self._trace.children[self.node]))
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -174,46 +179,171 @@ class Op:
         return self._trace.recorder.calls.functions(self._raw.call)
 
     @property
-    def function(self) -> FunctionCall:
+    def _op_at(self) -> partial[Op]:
+        return partial(op_at, self._trace)
+
+    @property
+    def function(self) -> FunctionCall[Op]:
         """The call itself: function, arguments, random state."""
-        from endoscope.capture.metadata import FunctionCall
-
-        return FunctionCall(self)
+        return FunctionCall(self._trace, self.node, self._op_at)
 
     @property
-    def relations(self) -> Relations:
+    def relations(self) -> Relations[Op]:
         """Its place in the graph: ancestors, siblings, distances."""
-        from endoscope.capture.metadata import Relations
-
-        return Relations(self)
+        return Relations(self._trace, self.node, self._op_at)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Place[Op]:
         """Its place in the modules: entered, left, pass by pass."""
-        from endoscope.capture.metadata import Place
-
-        return Place(self)
+        return Place(self._trace, self.node, self._op_at)
 
     @property
-    def params(self) -> ParameterUse:
+    def params(self) -> ParameterUse[Op]:
         """The parameters it used."""
-        from endoscope.capture.metadata import ParameterUse
+        return ParameterUse(self._trace, self.node, self._op_at)
 
-        return ParameterUse(self)
+    # ---- text ------------------------------------------------------------------------------------
+
+    def line(self) -> str:
+        """linear_1_1 (1/3 passes)  5x8"""
+        passes = f" ({self.pass_}/{self.passes} passes)" if self.passes > 1 else ""
+        return f"{self.label}{passes}  {shape_text(self.shape)}"
 
     def __repr__(self) -> str:
-        from endoscope.capture.printing import op_line
-
-        return f"<Op {op_line(self)}>"
+        return f"<Op {self.line()}>"
 
     def __str__(self) -> str:
-        from endoscope.capture.printing import op_text
-
         with DisableTorchFunction():
-            return op_text(self)
+            return "\n".join(f"{title}: {text}" if title else text for title, text in _told(self))
 
     def _repr_html_(self) -> str:
-        from endoscope.capture.printing import op_html
-
         with DisableTorchFunction():
-            return op_html(self)
+            rows = "".join(
+                f"<tr><th style='text-align:left'>{html.escape(title.strip())}</th>"
+                f"<td><pre>{html.escape(text)}</pre></td></tr>"
+                for title, text in _told(self)
+            )
+        return f"<table>{rows}</table>"
+
+
+def op_at(trace: TraceData, node: int) -> Op:
+    """The one object that stands for a node as long as anybody uses it."""
+    alive = trace.views.get(node)
+    op: Op | None = alive() if alive is not None else None
+    if op is None or not trace.sealed:
+        op = Op(trace, node)
+        trace.views[node] = weakref.ref(op)
+    return op
+
+
+def kept_nodes(trace: TraceData) -> list[int]:
+    """The operations whose value was kept, by number."""
+    chosen = trace.recorder.chosen
+    return [node for node in trace.graph_data.ops if chosen is None or node in chosen]
+
+
+def op_at_position(trace: TraceData, position: int) -> Op:
+    """Positions count over what was kept, or over everything if nothing was."""
+    kept = kept_nodes(trace) or trace.graph_data.ops
+    if not -len(kept) <= position < len(kept):
+        raise LookupFailed(
+            f"There is no operation at position {position}: {trace.name} has {len(kept)} of them, "
+            f"0 to {len(kept) - 1} or -{len(kept)} to -1."
+        )
+    return op_at(trace, kept[position])
+
+
+def ops_at(trace: TraceData, nodes: Iterable[int]) -> Table[Op]:
+    return Table(MadeRows(partial(op_at, trace), list(nodes)))
+
+
+def size_text(count: float) -> str:
+    """1.6 KB."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1024 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def shape_text(shape: Any) -> str:
+    if shape and isinstance(shape[0], tuple):
+        return ", ".join(shape_text(s) for s in shape)
+    return "x".join(map(str, shape)) if shape else "scalar"
+
+
+def _told(op: Op) -> list[tuple[str, str]]:
+    """Everything worth reading about one operation, as (title, text)."""
+    trace = op._trace
+    position = trace.keys.position.get(op.node)
+    passes = f" (pass {op.pass_}/{op.passes})" if op.passes > 1 else ""
+    where = f", operation {position + 1}/{len(trace.graph_data.ops)}" if position is not None else f", {op.kind}"
+    facts = [("", f"{op.layer}{passes}{where}:")]
+    facts.append(("    Kind", f"{op.kind}{f' at {op.path}' if op.path else ''}"))
+    if op.edited:
+        facts.append(("    Edited", ", ".join(map(str, op.edited))))
+    facts += _tensor_facts(op)
+    if op.params:
+        shapes = ", ".join(map(str, op.params.shapes))
+        facts.append(
+            ("    Params", f"{', '.join(op.params.names)} with shape {shapes}; {op.params.count} params total "
+             f"({size_text(op.params.bytes)})")
+        )  # fmt: skip
+    facts.append(("    Parents", labels_text(op.parents)))
+    facts.append(("    Children", labels_text(op.children)))
+    if op.kind in _MADE:
+        call = op.function
+        facts.append(("    Function", f"{call.name} (grad_fn={call.grad_fn})"))
+        if call.plain_args or call.plain_kwargs:
+            facts.append(("    Arguments", _arguments(op)))
+        flops = op.flops
+        facts.append(("    Cost", f"{op.seconds:.3E}s, {'unknown' if flops is None else f'{flops:,}'} FLOPs"))
+    if op.functions:
+        facts.append(("    Computed inside function", " > ".join(op.functions)))
+    facts.append(("    Computed inside module", " > ".join(op.place.modules) or "(none)"))
+    if op.place.left:
+        facts.append(("    Output of modules", ", ".join(op.place.left)))
+    if op.source:
+        facts.append(("    Source", str(op.source)))
+    facts.append(("    Lookup keys", ", ".join(_all_keys(op, position))))
+    return facts
+
+
+def _all_keys(op: Op, position: int | None) -> list[str]:
+    kept = kept_nodes(op._trace) or op._trace.graph_data.ops
+    place = kept.index(op.node) if position is not None and op.node in kept else None
+    return [*([] if place is None else [str(place - len(kept)), str(place)]), *op.keys]
+
+
+def _tensor_facts(op: Op) -> list[tuple[str, str]]:
+    facts = []
+    several = len(op.slots) > 1
+    for number, meta in enumerate(op.metas):
+        title = f"    Output tensor {number}" if several else "    Output tensor"
+        facts.append((title, f"shape={tuple(meta.shape)}, dtype={meta.dtype}, size={size_text(meta.bytes)}"))
+        if number < 3:
+            facts.append(("", textwrap.indent(_value_text(op, number), " " * 8)))
+    return facts
+
+
+def _value_text(op: Op, number: int) -> str:
+    try:
+        tensor = op.outputs[number]
+        return f"{tensor[:5, :5] if tensor.dim() == 2 else tensor}" if tensor.numel() < 100_000 else "(large)"
+    except ValueNotKept:
+        return "(not kept)"
+    except ValueChanged:
+        return "(overwritten since, not kept)"
+    except Exception:
+        return "(cannot be shown)"
+
+
+def labels_text(ops: Sequence[Op]) -> str:
+    shown = ", ".join(o.label for o in ops[:12])
+    return (shown + (f", … {len(ops) - 12} more" if len(ops) > 12 else "")) or "(none)"
+
+
+def _arguments(op: Op) -> str:
+    call = op.function
+    parts = [repr(a) for a in call.plain_args] + [f"{k}={v!r}" for k, v in call.plain_kwargs.items()]
+    return textwrap.shorten(", ".join(parts), 300)

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from endoscope.errors import BadEdit
-
-if TYPE_CHECKING:
-    from endoscope.capture.edit import Edit, Moment
 
 Indices = int | slice | Sequence[int] | Tensor
 
@@ -62,39 +59,37 @@ class Part:
         outputs = [] if self.outputs is None else [f"outputs={list(self.outputs)}"]
         return [*([f"dims={{{dims}}}"] if dims else []), *outputs]
 
-    def mask(self, tensor: Tensor, edit: Edit, moment: Moment) -> Tensor | None:
-        """True where the tensor is changed; None for everywhere."""
+    def mask(self, tensor: Tensor, edit: str) -> Tensor | None:
+        """True where the tensor is changed; None for everywhere. `edit` is what errors call it."""
         mask: Tensor | None = None
-        for name, dim, indices in self._by_dim(tensor, edit, moment):
+        for name, dim, indices in self._by_dim(tensor, edit):
             line = torch.zeros(tensor.shape[dim], dtype=torch.bool, device=tensor.device)
             try:
                 line[_plain(indices)] = True
             except IndexError:
                 count = tensor.shape[dim]
                 raise BadEdit(
-                    f"{edit} of {moment.label}: {name}={_told(indices)} is out of range. Its shape is "
+                    f"{edit}: {name}={_told(indices)} is out of range. Its shape is "
                     f"{tuple(tensor.shape)}, so dimension {dim} has {count}: 0 to {count - 1}."
                 ) from None
             line = line.view([-1 if d == dim else 1 for d in range(tensor.dim())])
             mask = line if mask is None else mask & line
         return mask
 
-    def _by_dim(self, tensor: Tensor, edit: Edit, moment: Moment) -> list[tuple[str, int, Indices]]:
+    def _by_dim(self, tensor: Tensor, edit: str) -> list[tuple[str, int, Indices]]:
         found = []
         for name, indices in self.named:
             dim = _dim_of(name, tensor)
             if dim is None:
                 raise BadEdit(
-                    f"{edit} of {moment.label}: a tensor of shape {tuple(tensor.shape)} has no {name}, which are "
-                    f"{_MEANING[name]}. Say the dimension instead: {edit.text.partition('(')[0]}(…)"
+                    f"{edit}: a tensor of shape {tuple(tensor.shape)} has no {name}, which are "
+                    f"{_MEANING[name]}. Say the dimension instead: {edit.partition('(')[0]}(…)"
                     f".at(dims={{0: {_told(indices)}}})."
                 )
             found.append((name, dim, indices))
         for dim, indices in self.dims:
             if not -tensor.dim() <= dim < tensor.dim():
-                raise BadEdit(
-                    f"{edit} of {moment.label}: there is no dimension {dim} in the shape {tuple(tensor.shape)}."
-                )
+                raise BadEdit(f"{edit}: there is no dimension {dim} in the shape {tuple(tensor.shape)}.")
             found.append((f"dims[{dim}]", dim % tensor.dim(), indices))
         return found
 

@@ -1,17 +1,19 @@
 """A short list of names of torch and Python that stand for functions of ours while somebody needs them.
 
-    put()  ─► the original is remembered, `make(original)` is called instead     counted: the first puts, the last
-    take_off() ─► the name is what it was, unless somebody else has patched it     takes off
+    put()      ─► the original is remembered, `make(original)` is called instead     counted: the first user puts,
+    take_off() ─► the name is what it was, unless somebody else has patched it       the last one takes off
 
 Plain `setattr`, and nothing else: whoever holds the original function under a name of their own calls the original.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 _MISSING = object()
+lock = threading.RLock()  # held by whoever changes patches, or who traces where
 
 
 class Patch(NamedTuple):
@@ -25,12 +27,9 @@ class Patch(NamedTuple):
 class _Place:
     """One patched name."""
 
-    __slots__ = ("found", "inherited", "left", "patch", "replacement")
-
     def __init__(self, patch: Patch) -> None:
         self.patch = patch
-        self.found: Any = _MISSING  # what stood there when it was patched last
-        self.inherited = False  # nothing did: the owner has it from a base class
+        self.found: Any = _MISSING  # what stood there when it was patched last; missing where a base class has it
         self.replacement: Any = None
         self.left: Any = _MISSING  # what somebody else has put over ours, which is below it
 
@@ -40,8 +39,7 @@ class _Place:
         if found is self.left is not _MISSING:
             return
         if found is not self.found or self.replacement is None:  # the same as the last time, in most cases
-            self.found, self.inherited = found, found is _MISSING
-            self.replacement = make(getattr(owner, name))
+            self.found, self.replacement = found, make(getattr(owner, name))
         setattr(owner, name, self.replacement)
         self.left = _MISSING
 
@@ -50,14 +48,14 @@ class _Place:
         now = vars(owner).get(name, _MISSING)
         if now is not self.replacement:
             self.left = now
-        elif self.inherited:
+        elif self.found is _MISSING:
             delattr(owner, name)
         else:
             setattr(owner, name, self.found)
 
 
 class PatchList:
-    """Patches that are put and taken off together. Not for several threads at once: the caller holds a lock."""
+    """Patches that are put and taken off together, by whoever holds the lock."""
 
     def __init__(self, list_patches: Callable[[], Sequence[Patch]]) -> None:
         self._list_patches = list_patches  # asked when they are needed first

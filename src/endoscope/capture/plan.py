@@ -15,18 +15,16 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from endoscope.analysis.patterns import Selector, parse
-from endoscope.capture.calls import Calls
+from endoscope.capture.calls import OUTSIDE, Calls
 from endoscope.capture.choosing import Change, chosen
 from endoscope.capture.edit import Edit
+from endoscope.capture.keeping import SomeOp
+from endoscope.capture.result import Trace
+from endoscope.capture.source import NO_POSITION, Position
 from endoscope.schema.ops import Kind
-
-if TYPE_CHECKING:
-    from endoscope.capture.result import Trace
-
 
 _ONE_PASS = re.compile(r":\d+$")
 
@@ -35,8 +33,7 @@ class Statement(NamedTuple):
     """One operation of the source code, in one module."""
 
     type: str
-    code: CodeType | None
-    instruction: int
+    position: Position
     module: Hashable
 
 
@@ -56,17 +53,15 @@ class Occasions:
     def __init__(self, calls: Calls, start: int = 0) -> None:
         """`start`: how many calls there were before."""
         self._calls = calls
-        self._start = self._seen = start
-        self._module_calls: dict[Hashable, int] = {}
-        self._passes: dict[int, int] = {}
+        self._start = start
         self._times: dict[tuple[int, Statement], int] = {}
 
-    def statement(self, type_: str, code: CodeType | None, instruction: int, call: int) -> Statement:
+    def statement(self, type_: str, position: Position, call: int) -> Statement:
         entries = self._calls.entries
-        module: Any = entries[call].module if call >= 0 else None
-        if self._start < len(entries) and entries[self._start].position == (code, instruction):
-            code, instruction = None, -1  # torch's own modules: the nearest line is the one that called the model
-        return Statement(type_, code, instruction, module if module is None or isinstance(module, str) else id(module))
+        module = entries[call].key if call != OUTSIDE else None
+        if self._start < len(entries) and entries[self._start].position == position:
+            position = NO_POSITION  # torch's own modules: the nearest line is the one that called the model
+        return Statement(type_, position, module)
 
     def upcoming(self, statement: Statement, call: int) -> tuple[int, int]:
         """Which call of its module, from 1, and which time in that call, from 0."""
@@ -76,13 +71,12 @@ class Occasions:
         self._times[call, statement] = self._times.get((call, statement), 0) + 1
 
     def _pass(self, call: int) -> int:
+        """Calls before the start do not count."""
+        if call < self._start:
+            return 0
         entries = self._calls.entries
-        for number in range(self._seen, len(entries)):
-            module: Any = entries[number].module
-            key: Hashable = module if isinstance(module, str) else id(module)
-            self._passes[number] = self._module_calls[key] = self._module_calls.get(key, 0) + 1
-        self._seen = len(entries)
-        return self._passes.get(call, 0)
+        before = [earlier for earlier in entries[: self._start] if earlier.key == entries[call].key]
+        return entries[call].pass_ - len(before)
 
 
 @dataclass
@@ -117,9 +111,9 @@ class Plan:
         for node, raw in enumerate(recorder.nodes):
             if node in recorder.sources:
                 continue
-            statement = occasions.statement(raw[0].type, raw[10], raw[11], raw[12])
-            when = occasions.upcoming(statement, raw[12])
-            occasions.count(statement, raw[12])
+            statement = occasions.statement(raw.facts.type, raw.position, raw.call)
+            when = occasions.upcoming(statement, raw.call)
+            occasions.count(statement, raw.call)
             edits = nodes.get(node, [])
             if edits:
                 self.sites.setdefault(statement, {})[when] = Site(reference.op_at(node).label, edits)
@@ -128,7 +122,7 @@ class Plan:
         self.known = set(common)
         self.always = {statement: edits for statement, edits in common.items() if edits}
 
-    def at(self, statement: Statement, when: tuple[int, int], now: Any) -> Site | None:
+    def at(self, statement: Statement, when: tuple[int, int], now: SomeOp) -> Site | None:
         """What to do at this occasion; `now` is the operation as far as it is known."""
         site = self.sites.get(statement, {}).get(when)
         if site is not None:
@@ -139,7 +133,7 @@ class Plan:
             edits = [edit for selector, edit in self.patterns if selector.early(now) is True]
         return Site(f"{statement.type} (not in the reference run)", edits) if edits else None
 
-    def may_concern(self, type_: str, some: Any) -> bool:
+    def may_concern(self, type_: str, some: SomeOp) -> bool:
         """Whether an operation of a type can be edited at all; `some` is any operation of it."""
         if any(statement.type == type_ for statement in self.sites):
             return True

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from endoscope.capture.aliasing import Read
 from endoscope.capture.leaves import tensor_places
-from endoscope.capture.records import Node, slots_of
-
-if TYPE_CHECKING:
-    from endoscope.capture.recorder import Recorder
+from endoscope.capture.recorder import Recorder
+from endoscope.capture.records import slots_of
 
 
 def named_reads(recorder: Recorder, node: int) -> list[tuple[Read, str]]:
     """What a node reads, each with the argument through which it arrives; "" for what is read without being one."""
-    raw = Node(*recorder.nodes[node])
+    raw = recorder.nodes[node]
     places = ("0",) if raw.func is None else tensor_places(raw.args, raw.kwargs)  # an output reads one thing
     reads = list(zip(raw.reads, places, strict=False))
     hidden = (*raw.reads[len(reads) :], *recorder.hidden_reads.get(node, ()))
@@ -23,4 +19,4 @@ def named_reads(recorder: Recorder, node: int) -> list[tuple[Read, str]]:
 
 def parents_of(recorder: Recorder, node: int) -> set[int]:
     """The nodes whose results a node reads as arguments."""
-    return {recorder.slot_node[slot] for read in recorder.nodes[node][4] for slot in slots_of(read)}
+    return {recorder.slot_node[slot] for read in recorder.nodes[node].reads for slot in slots_of(read)}

@@ -1,54 +1,61 @@
-"""The recorder: a torch function mode that writes one raw tuple per operation of one thread.
+"""The recorder: a torch function mode that writes down one `Node` per operation of one thread.
 
-    func(*args) ─► ear.hear ─► ordinary calls end here, in `nodes`
-                       └─► hear_slowly ─► in-place calls, values that leave torch, registered operators
+    func(*args) ─► hot_path.py ─► ordinary calls become nodes here
+                        └─► Recorder.record_unusual ─► in-place calls, values that leave torch, registered operators
 
 Nothing is named, sorted or explained here; `assemble.py` does that once the traced code has ended.
 
 Slots are numbers of tensor values, in order of creation. `ids` says which slot a tensor object holds now. With
-`full` the tensors are held, so an id cannot be re-used by a stranger; otherwise only weak references are held and
-checked at every read.
+`full` the recorder holds the tensors, so no other tensor can take over an id; otherwise it holds weak references only
+and checks them at every read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import weakref
+from collections.abc import Callable, Iterable
 from time import perf_counter_ns
-from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from endoscope.capture import boundary
 from endoscope.capture.aliasing import Aliasing, Read
 from endoscope.capture.calls import Calls
-from endoscope.capture.ear import autocast_settings, make_ear, without_tensor
-from endoscope.capture.functions import CONTROL, KNOWN, SHARING, UNINITIALISED, FunctionFacts, Role, describe
-from endoscope.capture.leaves import ATOMS, argument_tensors, frozen, map_arguments, named_leaves
-from endoscope.capture.observers import OwnMode
-from endoscope.capture.records import SOURCE, Departure, Meta, Source, grad_fn_of, meta_of, slots_of
+from endoscope.capture.composites import OwnMode
+from endoscope.capture.functions import CONTROL, SHARING, UNINITIALISED, FunctionFacts, Role, facts_of, timed
+from endoscope.capture.gradients import Gradients
+from endoscope.capture.leaves import (
+    argument_tensors,
+    frozen,
+    joined_paths,
+    map_arguments,
+    named_arguments,
+    named_leaves,
+    tensors_in,
+    without_tensors,
+)
+from endoscope.capture.protocols import AppliesEdits, Keeps, NotesOutcome
+from endoscope.capture.records import SOURCE, Departure, Meta, Node, Source, TorchCall, grad_fn_of, meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised, version_of
 from endoscope.capture.registered import call_inside
-from endoscope.capture.source import source_line, user_callers, user_position
-from endoscope.capture.torch_private import DisableTorchFunction
+from endoscope.capture.source import NO_POSITION, Position, user_callers, user_position
+from endoscope.capture.torch_private import DisableTorchFunction, dispatch_depth, no_dispatch_modes
 from endoscope.capture.torch_private import backward_task as _task
-from endoscope.capture.torch_private import dispatch_depth as _dispatch_depth
 from endoscope.capture.torch_private import get_unwrapped as _get_unwrapped
+from endoscope.capture.torch_private import has_autocast as _has_autocast
+from endoscope.capture.torch_private import is_any_autocast_on as _autocast_on
 from endoscope.capture.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.torch_private import no_dispatch_modes as _no_dispatch_modes
 from endoscope.schema.ops import Kind, Notice
 
 _PLAIN = (Tensor, Parameter)
+_new = tuple.__new__  # a third of what `Node(...)` takes
 
 
 class Recorder(OwnMode):
-    """Hears one thread between `__enter__` and `__exit__`; see the module's picture.
-
-    `keeper` decides about keeping when not everything is kept, `gradients` gathers gradients.
-    """
+    """Records one thread between `__enter__` and `__exit__`, once `hot_path.attach` has given it its handler."""
 
     target: torch.nn.Module | None = None
     stranger_kind = Kind.CONSTANT
@@ -56,24 +63,25 @@ class Recorder(OwnMode):
     save_text = "'all'"  # what the user asked to keep
     random_state: Tensor | None = None  # of the CPU, when the traced code began
     chosen: set[int] | None = None  # nodes that `save` selected; None for all
-    editor: Any = None  # applies edits, if any were asked for
-    before_writes: Any = None  # told what is about to be overwritten
-    outcome: Any = None  # told what becomes of each operation, where an error of ours must not reach the traced code
+    editor: AppliesEdits | None = None
+    before_writes: Callable[[list[Tensor]], None] | None = None  # told what is about to be overwritten
+    outcome: NotesOutcome | None = None  # where an error of ours must not reach the traced code
     storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
 
-    def __init__(self, *, full: bool = True, keeper: Any = None, gradients: Any = None) -> None:
+    def __init__(self, *, full: bool = True, keeper: Keeps | None = None, gradients: Gradients | None = None) -> None:
+        """`keeper` decides about keeping when not everything is kept, `gradients` gathers gradients."""
         super().__init__()
         self.full = full
         self.keeper = keeper
         self.gradients = gradients
         self.calls = Calls()
         # operations
-        self.nodes: list[Any] = []  # fields of Node, as plain tuples for speed
-        self.rng: dict[int, Any] = {}  # node -> generator and its state before the call
+        self.nodes: list[Node] = []
+        self.rng: dict[int, tuple[torch.Generator | None, Tensor]] = {}  # node -> generator, its state before the call
         self.sources: dict[int, Source] = {}  # node -> where it came from
         self.sequences: set[int] = set()  # nodes whose function returned a list or tuple
         self.hidden_reads: dict[int, list[Read]] = {}  # node -> what an opaque body reads besides its arguments
-        self.edited: dict[int, list[Any]] = {}  # node -> edits.Applied, in order
+        self.edited: dict[int, list[Any]] = {}  # node -> edit.Applied, in order
         # tensors
         self.ids: dict[int, int] = {}  # id of tensor -> slot
         self.objects: list[Any] = []  # slot -> tensor; without `full` a weak reference
@@ -83,40 +91,37 @@ class Recorder(OwnMode):
         self.kept: dict[int, Tensor] = {}  # slot -> copy, or value kept although not `full`
         self.kept_versions: dict[int, int] = {}
         self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
-        self.stale: set[int] = set()  # slots that were overwritten unheard
-        self.anchors: list[Any] = []  # tensors held only so that their ids stay their own
+        self.stale: set[int] = set()  # slots that were overwritten by code that could not be seen
+        self.anchors: list[Tensor] = []  # held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
-        # what could not be heard
+        # what could not be seen
         self.departures: list[Departure] = []
         self.strangers: list[tuple[int, str]] = []  # node, grad_fn of a tensor that came from nowhere
         self.notices: list[Notice] = []
         self.simple: dict[Any, FunctionFacts] = {}  # functions that were met so far: ordinary operations
         self.passing: set[Any] = set()  # metadata reads and the like
-        self.slow: dict[Any, FunctionFacts] = {}  # all others
-        self.begin_hearing()
-
-    def begin_hearing(self) -> None:
-        self.__torch_function__ = MethodType(make_ear(self), self)  # type: ignore[method-assign]
+        self.unusual: dict[Any, FunctionFacts] = {}  # all others
 
     def close(self) -> None:
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""
-        del self.__torch_function__
+        self.__dict__.pop("__torch_function__", None)
         self.keeper = self.editor = None
-        self.slow = {}
+        self.unusual = {}
 
-    def learn(self, func: Any, simple: dict[Any, FunctionFacts], passing: set[Any]) -> FunctionFacts | None:
-        facts = KNOWN.get(func) or KNOWN.setdefault(func, describe(func))
+    def learn(self, func: Any) -> FunctionFacts:
+        """Sort a function that is met for the first time."""
+        facts = facts_of(func)
         if facts.role == Role.RECORD and not facts.random:
-            simple[func] = facts
-            return facts
-        if facts.role == Role.PASS:
-            passing.add(func)
-        self.slow[func] = facts
-        return None
+            self.simple[func] = facts
+        else:
+            self.unusual[func] = facts
+            if facts.role == Role.PASS:
+                self.passing.add(func)
+        return facts
 
     # ---- everything that is not an ordinary call -------------------------------------------------
 
-    def hear_slowly(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
+    def record_unusual(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts.role == Role.PASS or _task() != -1:
             return self.call(func, args, kwargs)
         if facts.role == Role.OPEN:
@@ -128,10 +133,7 @@ class Recorder(OwnMode):
         if facts.role == Role.COPY:
             return self._deepcopy(func, facts, args, kwargs)
         position = user_position()
-        written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
-        if kwargs.get("out") is not None:
-            written = []
-            argument_tensors(kwargs["out"], written)
+        written = facts.overwritten(args, kwargs)
         reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
         self.before_call(written, facts, kwargs.get("generator"))
         started = perf_counter_ns()
@@ -139,8 +141,8 @@ class Recorder(OwnMode):
             out = self.call(func, args, kwargs)
         else:
             out = self.editor.call(func, facts, position, written, args, kwargs)
-        ended = perf_counter_ns()
-        result = self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
+        call = _new(TorchCall, (func, facts, args, kwargs, reads, started, perf_counter_ns(), position))
+        result = self.after_call(call, out, written)
         for tensor in written if facts.uncounted else ():
             self._copy_now(tensor)
         return result
@@ -154,24 +156,22 @@ class Recorder(OwnMode):
         if written:
             if self.before_writes is not None:
                 self.before_writes(written)
-            self._look_for_unheard_writes(written)
+            self._look_for_unseen_writes(written)
             self.aliasing.before_write(written, self._copy)
         if facts.random and self.full:
             state = torch.get_rng_state() if generator is None else generator.get_state()
             self.rng[len(self.nodes)] = (generator, state)
 
-    def after_call(self, call: tuple[Any, ...], out: Any, written: Any = ()) -> Any:
+    def after_call(self, call: TorchCall, out: Any, written: list[Tensor] | tuple[()] = ()) -> Any:
         """Note a call whose result is not simply one fresh tensor."""
-        func, facts, args, kwargs, reads, started, ended, code, instruction = call
-        found: list[Tensor] = []
-        argument_tensors(out, found)
+        found = tensors_in(out)
         rest = [t for t in written if not any(t is f for f in found)]
         if not found and not rest:
             return out
         if not found:
             found, rest = rest, []  # `x[0] = 1` returns nothing: what it changed is its result
         if not written:
-            self.narrow(args, kwargs, reads, found)
+            self.narrow(call.args, call.kwargs, call.reads, found)
         if self.editor is not None:
             out, found = self.editor.edited(call, out, found)
         node, slot = len(self.nodes), len(self.objects)
@@ -180,16 +180,16 @@ class Recorder(OwnMode):
             self._new_slot(tensor, node)
         if isinstance(out, (tuple, list)):
             self.sequences.add(node)
+        func, facts, args, kwargs, reads, started, ended, position = call
         if self.full:
-            bare, named = frozen(args), map_arguments(kwargs, lambda tensor: tensor) if kwargs else kwargs
+            args, kwargs = frozen(args), map_arguments(kwargs, lambda tensor: tensor) if kwargs else kwargs
         else:
-            bare, named = map_arguments(args, without_tensor), map_arguments(kwargs, without_tensor)
+            args, kwargs = without_tensors(args), without_tensors(kwargs)
         self.nodes.append(
-            (
-                facts, func, bare, named,
-                reads, slot, len(found), len(rest), started, ended, code, instruction, self.calls.current,
-                autocast_settings(), torch.is_grad_enabled(),
-            )
+            _new(Node, (
+                facts, func, args, kwargs, reads, slot, len(found), len(rest), started, ended, *position,
+                self.calls.current, autocast_settings(), torch.is_grad_enabled(), None, None, None, None,
+            ))
         )  # fmt: skip
         changed = {id(t) for t in written}
         for number, tensor in enumerate(tensors, slot):
@@ -200,61 +200,56 @@ class Recorder(OwnMode):
 
     def _leave(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         reads = self.reads_of(args, {})
-        if facts.name in SHARING:  # whoever gets the memory may write into it, unheard: save what is in it
+        if facts.name in SHARING:  # whoever gets the memory may write into it, unseen: save what is in it
             self.aliasing.before_write([t for t in args if isinstance(t, Tensor)], self._copy)
         out = self.call(func, args, kwargs)
         control = facts.name in CONTROL or isinstance(out, bool)
         value = out if type(out) in (bool, int, float) else None
-        position = (*user_position(), self.calls.current, control)
-        self.departures.append(Departure(facts.name, tuple(reads), *position, len(self.nodes), value, user_callers()))
+        node, position, call = len(self.nodes), user_position(), self.calls.current
+        self.departures.append(
+            Departure(facts.name, tuple(reads), position, call, control, node, value, user_callers())
+        )
         return out
 
     def _reshape(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         """`x.t_()` writes no memory, but the tensor is not what it was."""
         reads = self.reads_of(args, kwargs)
         before = self._keep_old_shape(args[0])
-        started = perf_counter_ns()
-        out = self.call(func, args, kwargs)
-        ended = perf_counter_ns()
+        out, started, ended = timed(self.call, (func, args, kwargs), {})
         self.renew_versions(out)
-        call = (func, facts, (before, *args[1:]), kwargs, reads, started, ended, *user_position())
-        return self.after_call(call, out)
+        given = (before, *args[1:])
+        return self.after_call(TorchCall(func, facts, given, kwargs, reads, started, ended, user_position()), out)
 
     def _deepcopy(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         """`copy.deepcopy(x)`: the other argument is Python's table of copies, not an operand."""
         reads = self.reads_of(args[:1], {})
-        started = perf_counter_ns()
-        out = self.call(func, args, kwargs)
-        ended = perf_counter_ns()
+        out, started, ended = timed(self.call, (func, args, kwargs), {})
         if self.knows(out):  # copied before
             return out
-        return self.after_call((Tensor.clone, facts, args[:1], {}, reads, started, ended, *user_position()), out)
+        call = TorchCall(Tensor.clone, facts, args[:1], {}, reads, started, ended, user_position())
+        return self.after_call(call, out)
 
     def _open(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
-        """A registered operator: its Python body is heard too; without one it is a single operation."""
+        """A registered operator: its Python body is recorded too; without one it is a single operation."""
         before, slots = len(self.nodes), len(self.objects)
         position = user_position()
-        written = [t for t in facts.written(args, kwargs) if isinstance(t, Tensor)] if facts.written else []
+        written = facts.overwritten(args, kwargs)
         reads = self.reads_of(args, kwargs)
         self.before_call(written, facts, None)
         scope = self.calls.begin(f"{func}".removesuffix(".default"), len(self.nodes), [])
-        started = perf_counter_ns()
         try:
-            out = self.call(call_inside, (self, func, args, kwargs), {})
+            out, started, ended = timed(self.call, (call_inside, (self, func, args, kwargs), {}), {})
         finally:
             self.calls.leave(scope)
-        ended = perf_counter_ns()
-        found: list[Tensor] = []
-        argument_tensors(out, found)
-        if len(self.nodes) > before and self._was_heard([*found, *written], slots):
+        if len(self.nodes) > before and self._was_recorded([*tensors_in(out), *written], slots):
             return out
-        return self.after_call((func, facts, args, kwargs, reads, started, ended, *position), out, written)
+        return self.after_call(TorchCall(func, facts, args, kwargs, reads, started, ended, position), out, written)
 
-    def _was_heard(self, results: list[Tensor], first_slot: int) -> bool:
-        """The body's operations made these tensors; an unfilled one was written by address, unheard."""
+    def _was_recorded(self, results: list[Tensor], first_slot: int) -> bool:
+        """The body's operations made these tensors; an unfilled one was written by address, unseen."""
         for tensor in results:
-            slot = self.ids.get(id(tensor), -1) if self.knows(tensor) else -1
-            if slot < first_slot or self.nodes[self.slot_node[slot]][0].type in UNINITIALISED:
+            slot = self.ids[id(tensor)] if self.knows(tensor) else None
+            if slot is None or slot < first_slot or self.nodes[self.slot_node[slot]].facts.type in UNINITIALISED:
                 return False
         return True
 
@@ -281,10 +276,14 @@ class Recorder(OwnMode):
         if self.keeper is not None:
             if not self.keeper.wants(node, slot, tensor):
                 return
-            self.kept[slot] = tensor
-            self.kept_versions[slot] = version_of(tensor)
+            self.hold(slot, tensor)
         if self.gradients is not None:
             self.gradients.watch(slot, tensor)
+
+    def hold(self, slot: int, tensor: Tensor) -> None:
+        """Keep a value by reference; it is copied if somebody is about to overwrite it."""
+        self.kept[slot] = tensor
+        self.kept_versions[slot] = version_of(tensor)
 
     def _copy(self, slots: list[int], tensor: Tensor) -> None:
         """The value of these slots is about to be overwritten: put a copy in its place."""
@@ -293,7 +292,9 @@ class Recorder(OwnMode):
         if not slots or is_uninitialised(tensor):
             return
         meta = meta_of(tensor)
-        with torch.no_grad(), _unseen_by_dispatch_modes():
+        # Our own copies are nobody's business: a dispatch mode of the user does not see them.
+        unseen = no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()
+        with torch.no_grad(), unseen:
             copy = tensor.detach().clone()
         for slot in slots:
             self.metas[slot] = meta
@@ -302,8 +303,8 @@ class Recorder(OwnMode):
 
     def _copy_now(self, tensor: Tensor) -> None:
         """Batch norm moves its statistics without counting, so a reference could go stale unnoticed."""
-        slot = self.ids.get(id(tensor))
-        if slot is not None and (self.full or self.objects[slot]() is tensor):
+        if self.knows(tensor):
+            slot = self.ids[id(tensor)]
             self._copy([slot] if slot not in self.kept or slot in self.kept_versions else [], tensor)
 
     def _keep_old_shape(self, tensor: Tensor) -> Tensor:
@@ -311,48 +312,45 @@ class Recorder(OwnMode):
         self._copy(self.aliasing.let_go(tensor), tensor)
         with torch.no_grad():
             view = tensor.detach()
+
+        def exchanged(other: Tensor) -> Tensor:
+            return view if other is tensor else other
+
         if self.full:
-            self.objects[:] = [view if other is tensor else other for other in self.objects]
+            self.objects[:] = map(exchanged, self.objects)
             for number, node in enumerate(self.nodes):
-                given: list[Tensor] = []
-                argument_tensors(node[2], given)
-                argument_tensors(node[3], given)
-                if any(argument is tensor for argument in given):
-                    args, kwargs = (map_arguments(a, lambda t: view if t is tensor else t) for a in node[2:4])
-                    self.nodes[number] = (*node[:2], args, kwargs, *node[4:])
+                if any(given is tensor for given in tensors_in((node.args, node.kwargs))):
+                    args, kwargs = map_arguments(node.args, exchanged), map_arguments(node.kwargs, exchanged)
+                    self.nodes[number] = node._replace(args=args, kwargs=kwargs)
         return view
 
-    def _look_for_unheard_writes(self, written: list[Tensor]) -> None:
+    def _look_for_unseen_writes(self, written: list[Tensor]) -> None:
         """The coming write will move the version counter: look now whether it was moved by somebody else."""
         for tensor in written if self.full else ():
             slot = self.ids.get(id(tensor))
             version = self.versions[slot] if slot is not None else -1
             if version >= 0 and not self.aliasing.explains(tensor, version):
                 self.stale.update(s for s, _ in self.aliasing.neighbours(tensor) if s not in self.kept)
-                self.notice("overwritten", "a tensor was overwritten by code that could not be heard")
+                self.notice("overwritten", "a tensor was overwritten by code that could not be seen")
 
     def renew_versions(self, value: Any) -> None:
         """Counters of these tensors were moved by something that is known and changed no value."""
-        found: list[Tensor] = []
-        argument_tensors(value, found)
-        for tensor in found:
+        for tensor in tensors_in(value):
             self.aliasing.renew(tensor)
 
     # ---- who is this tensor? ---------------------------------------------------------------------
 
-    def reads_of(self, args: Any, kwargs: Any, overwritten: Any = ()) -> list[Read]:
-        """One read per tensor argument; -1 for the memory behind `out=` and for what is overwritten unread."""
+    def reads_of(self, args: Any, kwargs: Any, overwritten: Iterable[Tensor] = ()) -> list[Read]:
+        """One read per tensor argument; empty for the memory behind `out=` and for what is overwritten unread."""
         waiting = [id(t) for t in overwritten]
         reads: list[Read] = []
         for key, value in (("", args), *(kwargs or {}).items()):
-            found: list[Tensor] = []
-            argument_tensors(value, found)
-            for tensor in found:
+            for tensor in tensors_in(value):
                 if key == "out":
-                    reads.append(-1)
+                    reads.append(())
                 elif id(tensor) in waiting:  # once: in `x.copy_(x)` the second x is read
                     waiting.remove(id(tensor))
-                    reads.append(-1)
+                    reads.append(())
                 else:
                     reads.append(self.read(tensor))
         return reads
@@ -383,7 +381,7 @@ class Recorder(OwnMode):
             return self.add_source(named[0], named[1], tensor)
 
     def _meet(self, tensor: Tensor) -> Read:
-        """First sight of a tensor that no heard operation made, and that has no name."""
+        """First sight of a tensor that no recorded operation made, and that has no name."""
         if _is_wrapped(tensor):
             return self.read(_get_unwrapped(tensor))
         adopted, whole = self.aliasing.adopt(tensor)
@@ -406,14 +404,13 @@ class Recorder(OwnMode):
         if self.editor is not None:
             tensor = self.editor.source(kind, name, tensor)
         node = len(self.nodes)
-        self.sources[node] = Source(kind, name, self.calls.current)
-        position = user_position() if kind is Kind.CONSTANT else (None, -1)
+        position = user_position() if kind is Kind.CONSTANT else NO_POSITION
         slot = self._new_slot(tensor, node)
-        self._add_source_node(kind, [], slot, position)
+        self._add_source_node(kind, name, [], slot, position)
         self.keep(node, slot, tensor)
         return slot
 
-    def add_output(self, path: str, tensor: Tensor) -> None:
+    def _add_output(self, path: str, tensor: Tensor) -> None:
         read = self.read(tensor)
         node = len(self.nodes)
         if isinstance(read, int):
@@ -421,16 +418,31 @@ class Recorder(OwnMode):
         else:  # several operations wrote into it: a view of its own stands for the whole
             slot = self._new_slot(tensor.detach(), node)
             self.anchors.append(tensor)
-        self.sources[node] = Source(Kind.OUTPUT, path, self.calls.current)
-        self._add_source_node(Kind.OUTPUT, [read], slot, (None, -1))
+        self._add_source_node(Kind.OUTPUT, path, [read], slot, NO_POSITION)
         if self.keeper is not None and slot not in self.kept:
             self.keep(node, slot, tensor)
 
-    def _add_source_node(self, kind: Kind, reads: list[Read], slot: int, position: tuple[Any, int]) -> None:
-        now = perf_counter_ns()
-        self.nodes.append(
-            (SOURCE[kind], None, (), None, reads, slot, 1, 0, now, now, *position, self.calls.current, None, True)
-        )
+    def _add_source_node(self, kind: Kind, name: str, reads: list[Read], slot: int, position: Position) -> None:
+        now, call = perf_counter_ns(), self.calls.current
+        self.sources[len(self.nodes)] = Source(kind, name, call)
+        self.nodes.append(Node(SOURCE[kind], None, (), None, reads, slot, 1, 0, now, now, *position, call, None, True))
+
+    def add_inputs(self, named_values: list[tuple[str, Any]]) -> None:
+        """One node per tensor that is handed to the target and is not known yet."""
+        with DisableTorchFunction():
+            leaves = [leaf for name, value in named_values for leaf in named_leaves(value, name)]
+            for path, tensor in joined_paths(leaves):
+                if isinstance(tensor, Tensor) and not self.knows(tensor) and id(tensor) not in self.calls.named:
+                    self.add_source(Kind.INPUT, path, tensor)
+
+    def add_outputs(self, result: Any) -> None:
+        """One node per tensor that the target returned; it shares the slot of the operation that made it."""
+        with DisableTorchFunction():
+            for path, value in joined_paths(named_leaves(result)):
+                if isinstance(value, Tensor):
+                    self._add_output(path, value)
+                else:
+                    self.notice("generator", "the target returned a generator: what it will compute is not seen")
 
     def complete_sources(self) -> None:
         """Parameters and buffers that nothing read are nodes, too."""
@@ -444,19 +456,24 @@ class Recorder(OwnMode):
     def is_target(self, module: torch.nn.Module) -> bool:
         return module is self.target
 
-    call_module = boundary.call_module
+    def call_module(self, original: Any, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        """`original(module, ...)`, as a call of that module."""
+        call = self.begin_module(module, args, kwargs)
+        try:
+            out = original(module, *args, **kwargs)
+            self.end_module(call, out)
+            return out
+        finally:
+            self.leave(call)
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:
         root = not self.inside_target and self.is_target(module)
         if root:
             self.inside_target = True
-            boundary.add_inputs(self, boundary.bound_names(module.forward, args, kwargs))
+            self.add_inputs(named_arguments(module.forward, args, kwargs))
         if id(module) not in self.calls.addresses:
             self.calls.know(module, self.calls.name_for(module))
-        entered: list[Tensor] = []
-        for value in args:
-            if value.__class__ not in ATOMS:
-                argument_tensors(value, entered)
+        entered = tensors_in(args)
         if kwargs:
             argument_tensors(kwargs, entered)
         ids = self.ids
@@ -469,26 +486,30 @@ class Recorder(OwnMode):
         entry.returned = [self.read(t) for t in found]
         entry.last_node = len(self.nodes)
         if self.keeper is not None:
-            self.keeper.module_ended(call, out)
+            self.keeper.module_ended(call)
         if entry.root:
             self.calls.leave(call)
             self.inside_target = False
-            boundary.add_outputs(self, out)
+            self.add_outputs(out)
 
     def leave(self, call: int) -> None:
         """A module call is over, whether it returned or raised."""
         if self.calls.leave(call).root:
             self.inside_target = False
 
-    def notice(self, kind: str, message: str) -> None:
-        """Say once that something could not be heard."""
-        entry = Notice(kind, message, source_line(*user_position()))
+    def notice(self, kind: str, message: str, position: Position | None = None) -> None:
+        """Say once that something could not be seen."""
+        entry = Notice(kind, message, (position or user_position()).line)
         if entry not in self.notices:
             self.notices.append(entry)
 
 
-def _unseen_by_dispatch_modes() -> Any:
-    """Our own copies are nobody's business: a dispatch mode of the user does not see them."""
-    if _dispatch_depth() == 0:
-        return contextlib.nullcontext()
-    return _no_dispatch_modes()
+def autocast_settings() -> tuple[tuple[str, torch.dtype], ...] | None:
+    """Which devices compute in which type; None without autocast."""
+    if not _autocast_on():
+        return None
+    return tuple(
+        (kind, torch.get_autocast_dtype(kind))
+        for kind in ("cpu", "cuda", "mps", "xpu")
+        if _has_autocast(kind) and torch.is_autocast_enabled(kind)
+    )

@@ -1,4 +1,4 @@
-"""What the recorder writes down: raw tuples, interpreted only after the run."""
+"""What the recorder writes down while the code runs; everything else is derived from it afterwards."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from endoscope.capture.aliasing import Read
+from endoscope.capture.aliasing import Read, slots_of
 from endoscope.capture.functions import FunctionFacts, Role
 from endoscope.capture.regions import is_uninitialised
+from endoscope.capture.source import Position
 from endoscope.schema.ops import Kind
 
 
 class Node(NamedTuple):
-    """One operation or source tensor, as heard."""
+    """One operation or source tensor, in the order of execution. The hot path makes it with `tuple.__new__`."""
 
     facts: FunctionFacts
     func: Any
     args: Any  # as given; where tensors are not held they are replaced by `TENSOR`
     kwargs: Any
-    reads: list[Read]  # one per tensor argument, in order; -1 where only its memory is used
+    reads: list[Read]  # one per tensor argument, in order
     slot: int  # first slot
     outputs: int  # how many slots were returned
     written: int  # how many more slots were overwritten without being returned
@@ -38,6 +39,33 @@ class Node(NamedTuple):
     device: Any = None  # None: the device of its first tensor argument
     grad_fn: Any = None  # class of the backward function
 
+    @property
+    def position(self) -> Position:
+        return Position(self.code, self.instruction)
+
+    @property
+    def returned(self) -> range:
+        """The slots of what it returned."""
+        return range(self.slot, self.slot + self.outputs)
+
+    @property
+    def results(self) -> range:
+        """The slots of what it returned or overwrote."""
+        return range(self.slot, self.slot + self.outputs + self.written)
+
+
+class TorchCall(NamedTuple):
+    """A call of a torch function that has returned, before it becomes a node."""
+
+    func: Any
+    facts: FunctionFacts
+    args: Any
+    kwargs: Any
+    reads: list[Read]
+    started: int
+    ended: int
+    position: Position
+
 
 class Source(NamedTuple):
     """How a tensor that no operation made came in, or went out."""
@@ -52,11 +80,10 @@ class Departure(NamedTuple):
 
     name: str
     reads: tuple[Read, ...]  # the tensors it came from
-    code: CodeType | None
-    instruction: int
+    position: Position
     call: int
     control: bool  # it can only steer control flow
-    node: int  # how many nodes had been heard by then
+    node: int  # how many nodes there were by then
     value: Any  # the number or bool that Python got; None for anything larger
     callers: tuple[tuple[CodeType, int], ...]  # the user's frames around, innermost first
 
@@ -80,15 +107,10 @@ class Meta(NamedTuple):
         return self.numel * self.dtype.itemsize
 
 
+__all__ = ["SOURCE", "Departure", "Meta", "Node", "Source", "TorchCall", "grad_fn_of", "meta_of", "slots_of"]
+
 #: Facts of nodes that are no operations.
 SOURCE = {kind: FunctionFacts(kind.value, kind.value, Role.RECORD) for kind in Kind}
-
-
-def slots_of(read: Read) -> tuple[int, ...]:
-    """The slots behind one read; none where only the memory was used."""
-    if isinstance(read, int):
-        return (read,) if read >= 0 else ()
-    return read
 
 
 def grad_fn_of(tensor: Tensor) -> Any:

@@ -155,27 +155,25 @@ def overlaps(a: Region, b: Region) -> bool:
     return bool(canvas.paint(a, 1).view(b).any())
 
 
-def visible(region: Region, writes: Sequence[Region]) -> list[int]:
-    """Indices of the writes (oldest first) of which at least one byte is still seen through `region`.
+def visible(region: Region, writes: Sequence[Region]) -> list[int | None]:
+    """Numbers of the writes (oldest first) of which at least one byte is still seen through `region`.
 
-    -1 stands for bytes that none of the writes touched.
+    None, in front, stands for bytes that none of the writes touched.
     """
     if region.empty:
-        return [-1]
-    seen: list[int] = []
+        return [None]
     for index in range(len(writes) - 1, -1, -1):
         write = writes[index]
         if write == region or (write.dense and write.start <= region.start and region.stop <= write.stop):
             # Everything older is hidden behind this one; what is newer may hide it in turn.
-            newer = visible(region, writes[index + 1 :]) if index + 1 < len(writes) else [-1]
-            seen = [index if i == -1 else i + index + 1 for i in newer]
-            return sorted(seen)
+            newer = visible(region, writes[index + 1 :]) if index + 1 < len(writes) else [None]
+            return [index if i is None else i + index + 1 for i in newer]
     canvas = _canvas([region, *writes])
     if canvas is None:
-        return [-1, *range(len(writes))]
+        return [None, *range(len(writes))]
     for index, write in enumerate(writes):
         canvas.paint(write, index + 1)
-    return [int(i) - 1 for i in np.unique(canvas.view(region))]
+    return [int(i) - 1 if i else None for i in np.unique(canvas.view(region))]
 
 
 class _Canvas:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from endoscope.analysis.picture import NOWHERE, Box, Edge, Look, Node, Picture, Weight, common_box, size_text
 from endoscope.analysis.reach import ascend
 from endoscope.capture.leaves import ATOMS, tensor_places
 from endoscope.capture.marks import branch_edges, mark_tests, tests_of
+from endoscope.capture.op import Op
 from endoscope.capture.records import Meta, slots_of
+from endoscope.capture.trace_views import TraceViews
 from endoscope.schema.ops import Kind
-
-if TYPE_CHECKING:
-    from endoscope.capture.op import Op
-    from endoscope.capture.result import Trace
 
 _LOOKS = {
     Kind.INPUT: Look.INPUT,
@@ -34,7 +32,7 @@ COMMUTATIVE = frozenset(
 )
 
 
-def picture_of(trace: Trace) -> Picture:
+def picture_of(trace: TraceViews) -> Picture:
     """Everything that the trace holds; nothing is left out but orphans and unused parameters."""
     return _Scene(trace).picture()
 
@@ -42,7 +40,7 @@ def picture_of(trace: Trace) -> Picture:
 class _Scene:
     """Built once per drawing."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceViews) -> None:
         self.trace = trace
         self.graph = trace.graph_data
         self.tests = tests_of(trace)
@@ -174,7 +172,7 @@ def totals_text(tensors: int, tensor_bytes: int, params: int, param_bytes: int) 
     )
 
 
-def _boxes(trace: Trace) -> dict[int, Box]:
+def _boxes(trace: TraceViews) -> dict[int, Box]:
     """Calls of modules and custom functions, by number of the call."""
     calls, passes = trace.recorder.calls, trace.graph_data.passes_of_calls
     counts: dict[Any, int] = {}

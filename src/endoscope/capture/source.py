@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import torch
 
@@ -28,46 +29,45 @@ class _InnerFiles(dict[str, bool]):
 INNER_FILES = _InnerFiles()
 
 
-def user_frame(depth: int = 1) -> FrameType | None:
+class Position(NamedTuple):
+    """Where in the user's code something happened; turned into a line only when somebody asks."""
+
+    code: CodeType | None
+    instruction: int
+
+    @property
+    def line(self) -> SourceLine | None:
+        if self.code is None:
+            return None
+        line = self.code.co_firstlineno
+        for start, stop, number in self.code.co_lines():
+            if start <= self.instruction < stop and number is not None:
+                line = number
+                break
+        return SourceLine(self.code.co_filename, line, self.code.co_qualname)
+
+
+NO_POSITION = Position(None, -1)
+
+
+def user_position(depth: int = 1) -> Position:
     """The nearest frame outside torch and Endoscope, looking from the caller's caller."""
-    return _outside(sys._getframe(depth + 1))
-
-
-def user_position(depth: int = 1) -> tuple[CodeType | None, int]:
     return position_outside(sys._getframe(depth))
 
 
-def position_outside(frame: FrameType | None) -> tuple[CodeType | None, int]:
+def position_outside(frame: FrameType | None) -> Position:
     """The same, looking from a frame that is known."""
-    frame = _outside(frame)
-    return (frame.f_code, frame.f_lasti) if frame is not None else (None, -1)
-
-
-def _outside(frame: FrameType | None) -> FrameType | None:
     while frame is not None and INNER_FILES[frame.f_code.co_filename]:
         frame = frame.f_back
-    return frame
+    return tuple.__new__(Position, (frame.f_code, frame.f_lasti)) if frame is not None else NO_POSITION
 
 
 def user_callers(most: int = 20) -> tuple[tuple[CodeType, int], ...]:
     """Positions in the user's frames around the nearest one, innermost first."""
     found: list[tuple[CodeType, int]] = []
-    frame = user_frame(1)
-    frame = frame.f_back if frame is not None else None
-    while frame is not None and len(found) < most:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(found) <= most:
         if not INNER_FILES[frame.f_code.co_filename]:
             found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
-    return tuple(found)
-
-
-def source_line(code: CodeType | None, instruction: int) -> SourceLine | None:
-    """Turn the raw position kept by the recorder into file, line and function."""
-    if code is None:
-        return None
-    line = code.co_firstlineno
-    for start, stop, number in code.co_lines():
-        if start <= instruction < stop and number is not None:
-            line = number
-            break
-    return SourceLine(code.co_filename, line, code.co_qualname)
+    return tuple(found[1:])

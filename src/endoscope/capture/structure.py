@@ -7,31 +7,30 @@ trace that is dropped is freed at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from endoscope.analysis.contract import Links, contract, contract_links
 from endoscope.analysis.graph_questions import Questions
-from endoscope.capture.modules import Layer
-from endoscope.capture.op import Op
+from endoscope.capture.calls import OUTSIDE
+from endoscope.capture.modules import Layer, found_by_key
+from endoscope.capture.op import Op, op_at_position, ops_at
 from endoscope.capture.reads import named_reads
-from endoscope.capture.records import Node, meta_of, slots_of
+from endoscope.capture.records import meta_of, slots_of
 from endoscope.capture.regions import is_uninitialised
 from endoscope.capture.settings import RESHAPING, settings_text
-from endoscope.capture.source import source_line
-from endoscope.capture.tables import OpRows, Table
+from endoscope.capture.source import Position
+from endoscope.capture.tables import Table
 from endoscope.capture.torch_private import DisableTorchFunction
+from endoscope.capture.trace_data import TraceData
 from endoscope.errors import LookupFailed
 from endoscope.schema.graph import GraphNode, Use
 from endoscope.schema.ops import SourceLine
-
-if TYPE_CHECKING:
-    from endoscope.capture.result import Trace
 
 
 class TraceGraph(Questions[Op]):
     """All nodes of a trace, or those that a contraction chose."""
 
-    def __init__(self, trace: Trace, cache: dict[str, Any]) -> None:
+    def __init__(self, trace: TraceData, cache: dict[str, Any]) -> None:
         """`cache` is kept by the trace."""
         super().__init__(trace.name, trace.graph_data.parents, cache)
         self._trace = trace
@@ -79,25 +78,22 @@ class TraceGraph(Questions[Op]):
         if isinstance(key, Layer):
             return key.ops
         if isinstance(key, int) and not isinstance(key, bool):
-            return [self._trace[key]]
-        if isinstance(key, str) and key in self._trace:
-            found = self._trace[key]
-            return found.ops if isinstance(found, Layer) else [found]
-        return None
+            return [op_at_position(self._trace, key)]
+        found = found_by_key(self._trace, key) if isinstance(key, str) else None
+        return None if found is None else found.ops if isinstance(found, Layer) else [found]
 
     def _give(self, numbers: Sequence[int]) -> Table[Op]:
-        members = self._members
-        return Table(OpRows(self._trace, [members[number] for number in numbers]))
+        return ops_at(self._trace, [self._members[number] for number in numbers])
 
     def _calls(self, number: int) -> tuple[str, ...]:
-        return self._facts.calls(self._trace.recorder.nodes[self._members[number]][12])
+        return self._facts.calls(self._trace.raw(self._members[number]).call)
 
     # ---- plain data ------------------------------------------------------------------------------
 
     @property
     def _facts(self) -> _Facts:
         if "facts" not in self._cache:
-            self._cache["facts"] = _Facts(self._trace.recorder, self._trace.graph_data.passes_of_calls)
+            self._cache["facts"] = _Facts(self._trace)
         found: _Facts = self._cache["facts"]
         return found
 
@@ -110,8 +106,8 @@ class TraceGraph(Questions[Op]):
 
     def _record(self, op: Op) -> GraphNode:
         raw, facts = self._trace.raw(op.node), self._facts
-        type_ = str(raw.facts.type)
-        shapes = tuple([facts.shape(slot) for slot in range(raw.slot, raw.slot + raw.outputs)])
+        type_ = raw.facts.type
+        shapes = tuple([facts.shape(slot) for slot in raw.returned])
         change = None
         if type_ in RESHAPING and raw.reads and shapes:
             change = (facts.shape(slots_of(raw.reads[0])[-1]), shapes[0])
@@ -123,7 +119,7 @@ class TraceGraph(Questions[Op]):
             keys=op.keys,
             shapes=shapes,
             calls=facts.calls(raw.call),
-            source=facts.source(raw),
+            source=facts.source(raw.position),
             settings=settings_text(type_, raw.args, raw.kwargs, change, facts.left),
         )
 
@@ -140,35 +136,26 @@ class TraceGraph(Questions[Op]):
         for read, place in named_reads(recorder, node):
             for slot in slots_of(read):
                 parent = recorder.slot_node[slot]
-                uses[parent][place, slot - recorder.nodes[parent][5]] = None
+                uses[parent][place, slot - recorder.nodes[parent].slot] = None
         return [(parent, tuple(own)) for parent, own in uses.items()]
 
 
 class _Facts:
     """Facts that many nodes share, each worked out once."""
 
-    def __init__(self, recorder: Any, passes: Sequence[int]) -> None:
-        self._recorder = recorder
-        self._passes = passes
-        self._calls: dict[int, tuple[str, ...]] = {-1: ()}
-        self._sources: dict[tuple[int, int], SourceLine | None] = {}
+    def __init__(self, trace: TraceData) -> None:
+        self._recorder = recorder = trace.recorder
+        self._calls: dict[int, tuple[str, ...]] = {OUTSIDE: ()}
+        self._sources: dict[Position, SourceLine | None] = {}
         #: Numbers that left tensors for Python; whole ones are too common to be recognised again.
         self.left = frozenset(d.value for d in recorder.departures if isinstance(d.value, float) and d.value % 1)
 
     def calls(self, call: int) -> tuple[str, ...]:
         """Calls of modules around a call, itself included, outermost first."""
-        waiting = []
-        while call not in self._calls:
-            waiting.append(call)
-            call = self._recorder.calls.entries[call].parent
-        around = self._calls[call]
-        for number in reversed(waiting):
-            entry = self._recorder.calls.entries[number]
-            address = "" if entry.is_function else self._recorder.calls.address(entry)
-            if address:
-                around = (*around, f"{address}:{self._passes[number]}")
-            self._calls[number] = around
-        return around
+        if call not in self._calls:
+            around = self._recorder.calls.modules_around(call)
+            self._calls[call] = tuple([f"{address}:{pass_}" for address, pass_ in around])
+        return self._calls[call]
 
     def shape(self, slot: int) -> tuple[int, ...]:
         """Asks for nothing else: after a look at `grad_fn`, torch cannot let go of a long chain without recursion."""
@@ -178,10 +165,9 @@ class _Facts:
             tensor = recorder.objects[slot]
             meta = meta_of(tensor) if tensor.is_nested or is_uninitialised(tensor) else None
             return tuple(tensor.shape if meta is None else meta.shape)
-        return tuple(recorder.nodes[recorder.slot_node[slot]][15] if meta is None else meta.shape)
+        return tuple(recorder.nodes[recorder.slot_node[slot]].shape if meta is None else meta.shape)
 
-    def source(self, raw: Node) -> SourceLine | None:
-        key = (id(raw.code), raw.instruction)
-        if key not in self._sources:
-            self._sources[key] = source_line(raw.code, raw.instruction)
-        return self._sources[key]
+    def source(self, position: Position) -> SourceLine | None:
+        if position not in self._sources:
+            self._sources[position] = position.line
+        return self._sources[position]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from endoscope.capture.op import ops_at
+from endoscope.capture.trace_data import TraceData
 from endoscope.schema.ops import Kind
-
-if TYPE_CHECKING:
-    from endoscope.capture.result import Trace
 
 
 @dataclass(slots=True)
@@ -17,7 +15,7 @@ class Timing:
 
     started: float = 0.0
     ended: float = 0.0
-    run: float = 0.0  # the traced code, with our listening
+    run: float = 0.0  # the traced code, with our recording
     ops: float = 0.0  # inside torch functions only
 
     @property
@@ -41,31 +39,21 @@ class Totals:
     modules: int  # without the target itself
     flops: int  # of all operations whose count is known
 
-    @staticmethod
-    def of(trace: Trace) -> Totals:
-        ops = list(trace.ops)
-        kept = [op for op in ops if op.kept]
-        metas = [trace.values.meta(p.slots[0]) for p in trace.parameters]
-        kinds, parents = trace.graph_data.kinds, trace.graph_data.parents
-        using = [op for op in ops if any(kinds[p] is Kind.PARAMETER for p in parents[op.node])]
-        return Totals(
-            tensors=sum(len(op.slots) for op in ops),
-            tensor_bytes=sum(op.bytes for op in ops),
-            kept=sum(len(op.slots) for op in kept),
-            kept_bytes=sum(op.bytes for op in kept),
-            parameter_tensors=len(metas),
-            parameter_ops=len(using),
-            parameters=sum(m.numel for m in metas),
-            parameter_bytes=sum(m.bytes for m in metas),
-            modules=sum(1 for m in trace.modules if m.address),
-            flops=sum(op.flops or 0 for op in ops),
-        )
 
-
-def size_text(count: float) -> str:
-    """1.6 KB."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1024 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
+def totals_of(trace: TraceData) -> Totals:
+    graph, ops = trace.graph_data, ops_at(trace, trace.graph_data.ops)
+    kept = [op for op in ops if op.kept]
+    metas = [trace.values.meta(trace.raw(node).slot) for node in trace.of_kind(Kind.PARAMETER)]
+    using = [op for op in ops if any(graph.kinds[parent] is Kind.PARAMETER for parent in graph.parents[op.node])]
+    return Totals(
+        tensors=sum(len(op.slots) for op in ops),
+        tensor_bytes=sum(op.bytes for op in ops),
+        kept=sum(len(op.slots) for op in kept),
+        kept_bytes=sum(op.bytes for op in kept),
+        parameter_tensors=len(metas),
+        parameter_ops=len(using),
+        parameters=sum(m.numel for m in metas),
+        parameter_bytes=sum(m.bytes for m in metas),
+        modules=sum(1 for address, _ in trace.recorder.calls.addresses.values() if address),
+        flops=sum(op.flops or 0 for op in ops),
+    )

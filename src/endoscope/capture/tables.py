@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from endoscope.analysis.patterns import nearest
@@ -21,20 +21,20 @@ COLUMNS = {
 }
 
 
-class OpRows(Sequence[Any]):
-    """Operations by node, made when they are looked at."""
+class MadeRows(Sequence[Row]):
+    """Rows by number, made when they are looked at."""
 
-    def __init__(self, trace: Any, nodes: Sequence[int]) -> None:
-        self._trace, self._nodes = trace, nodes
+    def __init__(self, make: Callable[[int], Row], numbers: Sequence[int]) -> None:
+        self._make, self._numbers = make, numbers
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._numbers)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._trace.op_at(self._nodes[index])
+        return self._make(self._numbers[index])
 
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._trace.op_at, self._nodes)
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._make, self._numbers)
 
 
 class Table(Sequence[Row], Generic[Row]):

@@ -175,14 +175,10 @@ BatchNorm = torch.nn.modules.batchnorm._BatchNorm
 #: Its module: in `sys.modules` once something was compiled. Without it compiled code counts as never compiled.
 COMPILER = "torch._dynamo"
 
-#: The name in `torch._dynamo.eval_frame` that says how compiled code runs; set directly, because torch's own switch is
-#: slow in every step. Without it the public switch is used, `torch.compiler.set_stance`.
-STANCE = "_stance"
-
 _frames = torch._C._dynamo.eval_frame  # needed; part of torch's core, so the compiler is not loaded by it
 
-#: The compiler of this thread, None if nothing is being compiled. Without it (None) that is not known: the public
-#: switch is used, and hooks always exchange the compiler.
+#: The compiler of this thread, None if nothing is being compiled. Without it (None) that is not known: hooks always
+#: exchange the compiler.
 compiler_here: Callable[[], Any] | None = getattr(_frames, "get_eval_frame_callback", None)
 
 #: Exchanges the compiler of this thread, which looks at every Python function that is called; None for no compiler.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from endoscope.capture.fingerprint import fingerprint
 from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Meta, Node, meta_of, slots_of
+from endoscope.capture.records import Meta, meta_of, slots_of
 from endoscope.capture.regions import storage_key, unwrapped
 from endoscope.capture.torch_private import DisableTorchFunction
 from endoscope.errors import ValueChanged, ValueNotKept
@@ -21,9 +19,6 @@ class TensorStore:
         self.recorder = recorder
         self._devices: dict[int, torch.device] = {}
 
-    def holds(self, slot: int) -> bool:
-        return self.recorder.full or slot in self.recorder.kept
-
     def tensor(self, slot: int) -> torch.Tensor:
         """The kept tensor itself, with its autograd history if it was not copied."""
         kept = self.recorder.kept.get(slot)
@@ -34,7 +29,7 @@ class TensorStore:
         else:
             raise KeyError(slot)
         if slot in self.recorder.stale or self._was_overwritten(slot, kept, version):
-            raise _Changed
+            raise Overwritten
         return unwrapped(kept)
 
     def _was_overwritten(self, slot: int, tensor: torch.Tensor, version: int) -> bool:
@@ -67,8 +62,8 @@ class TensorStore:
             return meta
         if self.recorder.full:
             return meta_of(self.recorder.objects[slot])
-        raw = Node(*self.recorder.nodes[self.recorder.slot_node[slot]])
-        # The ear notes classes and leaves out what can be told from elsewhere; both are cheaper.
+        raw = self.recorder.nodes[self.recorder.slot_node[slot]]
+        # The hot path notes classes and leaves out what can be told from elsewhere; both are cheaper.
         differentiable = raw.grad_fn is not type(None)
         device = self._device(slot)
         return Meta(raw.shape, raw.dtype, device, differentiable, raw.grad_fn.__name__ if differentiable else None)
@@ -78,7 +73,7 @@ class TensorStore:
         chain: list[int] = []
         while slot not in self._devices:
             meta = self.recorder.metas.get(slot)
-            raw = Node(*self.recorder.nodes[self.recorder.slot_node[slot]])
+            raw = self.recorder.nodes[self.recorder.slot_node[slot]]
             if meta is not None or raw.device is not None:
                 self._devices[slot] = meta.device if meta is not None else raw.device
             else:
@@ -88,19 +83,20 @@ class TensorStore:
             self._devices[other] = self._devices[slot]
         return self._devices[slot]
 
-    def value(self, slot: int, op: Any) -> torch.Tensor:
+    def value(self, slot: int, label: str, layer: str, kept: bool) -> torch.Tensor:
+        """The value of an operation, or an error that names it."""
         try:
-            if not op.kept:
+            if not kept:
                 raise KeyError(slot)
             tensor = self.tensor(slot)
         except KeyError:
             raise ValueNotKept(
-                f"The value of {op.label} was not kept, because the trace was taken with "
-                f"save={self.recorder.save_text}. Trace again with save='all' or save={op.layer!r}."
+                f"The value of {label} was not kept, because the trace was taken with "
+                f"save={self.recorder.save_text}. Trace again with save='all' or save={layer!r}."
             ) from None
-        except _Changed:
+        except Overwritten:
             raise ValueChanged(
-                f"The tensor of {op.label} was overwritten after it was captured, so its value at that moment is "
+                f"The tensor of {label} was overwritten after it was captured, so its value at that moment is "
                 "gone. Read values before you change tensors in place (an optimizer step changes parameters), or "
                 "call trace.freeze() first."
             ) from None
@@ -114,5 +110,5 @@ class TensorStore:
         return None if gradients is None else gradients.of(slot)
 
 
-class _Changed(Exception):
-    """Internal: the kept tensor is not what it was."""
+class Overwritten(Exception):
+    """The kept tensor is not what it was."""

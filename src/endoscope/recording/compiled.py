@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
+from endoscope.capture.compiled import put_back_compiled, take_off_compiled
 from endoscope.capture.torch_private import ANY_GLOBAL_HOOK, COMPILER
 from endoscope.recording.names import Names
 

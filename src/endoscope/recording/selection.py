@@ -47,7 +47,7 @@ class Selection:
         recorder = tracer.recorder
 
         def came(node: int, slot: int, tensor: Tensor) -> bool:
-            type_ = recorder.nodes[node][0].type
+            type_ = recorder.nodes[node].facts.type
             if not self._may_mean(type_):
                 return False
             path = recorder.calls.path(recorder.calls.current)

@@ -38,7 +38,7 @@ def _given(raw: Node) -> list[torch.Tensor]:
 
 
 def _returned(recorder: Recorder, raw: Node) -> list[torch.Tensor]:
-    return recorder.objects[raw.slot : raw.slot + raw.outputs]
+    return recorder.objects[raw.slot : raw.returned.stop]
 
 
 def in_transforms(recorder: Recorder, raw: Node) -> Any:

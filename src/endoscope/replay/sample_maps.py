@@ -67,7 +67,7 @@ class SampleMaps:
         recorder = self._trace.recorder
         for node, source in recorder.sources.items():
             if source.kind is Kind.INPUT:
-                shape = self._shape(recorder.nodes[node][5])
+                shape = self._shape(recorder.nodes[node].slot)
                 if shape is not None and len(shape) > self._dim:
                     return shape[self._dim]
         shapes = [shape for slot in sorted(self._entered) if (shape := self._shape(slot)) is not None]
@@ -81,7 +81,7 @@ class SampleMaps:
 
     def _add(self, node: int) -> None:
         raw = self._trace.raw(node)
-        slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
+        slots = raw.results
         source = self._trace.recorder.sources.get(node)
         if source is not None and source.kind is not Kind.OUTPUT:
             if source.kind is Kind.INPUT or raw.slot in self._entered:

@@ -1,6 +1,5 @@
 """Numbers about tensors: of the whole, per sample, per unit, a histogram, quantiles, singular values."""
 
-
 from endoscope.stats.answers import Answers, joined
 from endoscope.stats.copying import copy_tensors
 from endoscope.stats.measuring import measure, measure_part, warm

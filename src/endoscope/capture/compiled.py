@@ -1,26 +1,37 @@
-"""Modules that were compiled in place keep the compiled call to themselves: taken off while something is traced."""
+"""Compiled code runs eagerly while something is traced, and compiled again afterwards, without being compiled anew."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Collection, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from endoscope.capture.recorder import Recorder
+from endoscope.capture.torch_private import COMPILER
 
 _compiled_call = attrgetter("_compiled_call_impl")
+_eager: list[Any] = []  # torch's switch, while compiled code runs eagerly
 
 
-def without_compiled_calls(recorder: Recorder) -> contextlib.AbstractContextManager[None]:
-    return not_compiled([module for _, module in recorder.calls.addresses.values()])
+def run_compiled_code_eagerly() -> None:
+    """Torch has one such switch for all threads, so it is set by the first trace and put back by the last."""
+    if not _eager and COMPILER in sys.modules:  # if nothing was ever compiled: importing the compiler takes a second
+        switch = torch.compiler.set_stance("force_eager")
+        switch.__enter__()
+        _eager.append(switch)
+
+
+def run_compiled_code_again() -> None:
+    if _eager:
+        _eager.pop().__exit__(None, None, None)
 
 
 @contextlib.contextmanager
-def not_compiled(modules: Collection[torch.nn.Module]) -> Iterator[None]:
+def without_compiled_calls(modules: Collection[torch.nn.Module]) -> Iterator[None]:
+    """Modules that were compiled in place keep the compiled call to themselves: it is taken off meanwhile."""
     taken = take_off_compiled(modules)
     try:
         yield
