@@ -1,7 +1,7 @@
 """No file needs, directly or through others, a file that needs it: each can be read after those that it imports.
 
-All imports count: at the top, inside functions, and those for type checkers only, because a name in an annotation has to
-be understood by whoever reads the file. Only the package's own `__init__` is left out; it repeats the public names.
+All imports count: at the top, inside functions, and those for type checkers only, because a name in an annotation has
+to be understood by whoever reads the file. Only the package's own `__init__` is left out; it repeats public names.
 """
 
 from collections.abc import Iterator, Mapping

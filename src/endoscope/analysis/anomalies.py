@@ -1,4 +1,4 @@
-"""`endoscope.anomaly`: what somebody wants to hear of, under a name of their own.
+"""`endoscope.anomaly`: what somebody wants to be told of, under a name of their own.
 
     endoscope.anomaly("big X", "encoder.2: abs_max > 1")
          ├─► known to the process ─► endoscope.diagnose, endoscope.correlate

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from endoscope.analysis.conditionals import UNSETTLED, Test, Unlocated, locate_all
 from endoscope.analysis.runs import UNKNOWN, Runs
@@ -18,20 +18,23 @@ from endoscope.analysis.timeline import Asked, CallSite, Ran
 __all__ = ["UNKNOWN", "Asked", "CallSite", "Decision", "Ran", "branches"]
 
 
+Item = TypeVar("Item")  # how a node is told: by its number, or as an operation
+
+
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Generic[Item]):
     """One evaluation of a test by a value from a tensor."""
 
-    test: Test | Unlocated
-    value: Any  # of the part that was asked; None if not known
+    test: Test | Unlocated  # kind, text and lines of the construct; or why it could not be found
+    value: Any  # what Python got, of the part that was asked; None if not known
     branch: str  # the branch that ran: then, elif 1, else, body, …; "nothing" if none, "unknown" if nobody can say
     settled: bool  # this value alone chose the branch; False if a later part of the test was asked, too
     nth: int  # the n-th time this was asked, from 1
-    node: int  # nodes heard before; the branch begins here or later
-    steering: tuple[int, ...]  # nodes whose value was asked
-    test_nodes: tuple[int, ...]  # operations that served only this test, since it was last asked
-    starts: tuple[int, ...]  # those of them where the test leaves the main path: the paper's IF
-    branch_nodes: tuple[int, ...]  # operations of the branch that ran
+    node: int  # how many nodes there were before; the branch begins here or later
+    steering: tuple[Item, ...]  # operations whose value was asked
+    test_ops: tuple[Item, ...]  # operations that served only this test, since it was last asked
+    starts: tuple[Item, ...]  # those of them where the test leaves the main path: the paper's IF
+    branch_ops: tuple[Item, ...]  # operations of the branch that ran
 
     def __str__(self) -> str:
         return f"{self.test}: {self.value} -> {self.branch}"
@@ -39,20 +42,20 @@ class Decision:
 
 def branches(
     asked: Sequence[Asked],
-    heard: Sequence[Ran],
+    ran: Sequence[Ran],
     parents: Sequence[Sequence[int]],
     to_output: Sequence[int],
     calls: Sequence[CallSite] = (),
-) -> list[Decision]:
+) -> list[Decision[int]]:
     """All decisions of a trace, in order of time.
 
-    `heard` are the operations in order; `parents` and `to_output` (does the node reach an output) are by node.
+    `ran` are the operations in order; `parents` and `to_output` (does the node reach an output) are by node.
     Values that leave torch without steering anything are left out.
     """
     tests = _locate_each(asked)
-    runs = Runs(asked, heard, calls, tests)
+    runs = Runs(asked, ran, calls, tests)
     told = [runs.told(number) for number in reversed(range(len(asked)))]
-    served = _Served([item.node for item in heard], parents, to_output)
+    served = _Served([item.node for item in ran], parents, to_output)
     counts: dict[Any, int] = {}
     decisions = []
     for value, outcomes in zip(asked, reversed(told), strict=True):

@@ -1,6 +1,6 @@
 """Which `if`, `while`, `assert`, … a tensor steers: from a code object and an instruction to the source.
 
-    __bool__ heard at (code, instruction) ─► the expression that was asked     asking.py, syntax.py
+    __bool__ called at (code, instruction) ─► the expression that was asked     asking.py, syntax.py
                                           ─► the test that it is part of       steering.py, reaching.py
                                           ─► Test: text, branches, which runs when   constructs.py
 

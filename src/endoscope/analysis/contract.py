@@ -75,10 +75,10 @@ def _gathered(
     for front, uses, direct in arriving:
         for member in members(front):
             parent, output = outputs[member]
-            ways = by_parent.setdefault(parent, {})
+            found = by_parent.setdefault(parent, {})
             for argument, own in uses:
                 if not direct or own == output:
-                    ways[argument, output] = None
+                    found[argument, output] = None
     return [(parent, tuple(by_parent[parent])) for parent in sorted(by_parent)]
 
 

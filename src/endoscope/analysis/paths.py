@@ -69,9 +69,9 @@ def _unrolled(link: Any) -> list[int]:
 def count_paths(parents: Parents, starts: Sequence[int], ends: Sequence[int]) -> int:
     """How many there are: exact, however many."""
     above = ascend(parents, ends)
-    ways = [0] * len(parents)
+    counts = [0] * len(parents)
     first = set(starts)
     for node, own in enumerate(parents):
         if above[node]:
-            ways[node] = sum([ways[parent] for parent in own]) + (node in first)
-    return sum(ways[node] for node in set(ends))
+            counts[node] = sum([counts[parent] for parent in own]) + (node in first)
+    return sum(counts[node] for node in set(ends))

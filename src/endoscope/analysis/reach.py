@@ -1,6 +1,6 @@
 """Reachability and distances over a graph given as parent lists in topological order.
 
-Operations are heard in execution order, so every parent stands before its child and one sweep is enough.
+Operations are numbered in execution order, so every parent stands before its child and one sweep is enough.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which branch of a test ran, and which operations belong to that run.
 
-An operation belongs to a branch if its line lies in the branch, or if it was heard in a function called from there.
-Calls of modules are known with their lines. Other functions are judged by time: what is heard between two lines of
+An operation belongs to a branch if its line lies in the branch, or if it was recorded in a function called from there.
+Calls of modules are known with their lines. Other functions are judged by time: what is recorded between two lines of
 the branch belongs to it; what comes after its last line does so only if a call is left in the branch that can have
 caused it, up to a function that is called elsewhere, or until the function that holds the test has returned.
 """
@@ -18,7 +18,7 @@ from endoscope.analysis.conditionals import NOTHING, UNSETTLED, Branch, Test, Un
 from endoscope.analysis.syntax import Span, home_of
 from endoscope.analysis.timeline import Asked, CallSite, Event, Home, Ran, Timeline
 
-#: Instead of the name of a branch: nothing that was heard tells which one ran.
+#: Instead of the name of a branch: nothing that was recorded tells which one ran.
 UNKNOWN = "unknown"
 _END = 1 << 62
 _CALLERS_READ = 3  # how many callers are asked for the names of the functions that they call
@@ -38,7 +38,7 @@ class _Stay:
 
     home: Home
     call: int  # the module call that was running when the value left
-    until: int  # when something is heard of a function that called it
+    until: int  # when something is recorded of a function that called it
     last: int  # from this node on it has returned
     callers: tuple[CodeType, ...]  # the nearest functions that called it
 
@@ -55,16 +55,16 @@ class Runs:
     def __init__(
         self,
         asked: Sequence[Asked],
-        heard: Sequence[Ran],
+        ran: Sequence[Ran],
         calls: Sequence[CallSite],
         tests: Sequence[Sequence[Test | Unlocated]],
     ) -> None:
-        self.asked, self.heard, self.calls, self.tests = asked, heard, calls, tests
-        self.nodes = [item.node for item in heard]
+        self.asked, self.ran, self.calls, self.tests = asked, ran, calls, tests
+        self.nodes = [item.node for item in ran]
         homes = {(t.file, t.function) for each in tests for t in each if isinstance(t, Test)}
         around = {id(code): home_of(code) for value in asked for code, _ in value.callers}
         spans = [_place(value, found) for value, found in zip(asked, tests, strict=True)]
-        self.time = Timeline(asked, heard, calls, homes | set(around.values()), spans)
+        self.time = Timeline(asked, ran, calls, homes | set(around.values()), spans)
         self._caller_homes = {key: home for key, home in around.items() if self.time.knows(home)}
         self._again = self._asked_again()
         self._known: dict[tuple[int, int], Run] = {}
@@ -109,7 +109,7 @@ class Runs:
         return self._chosen(number, test, name)
 
     def _chosen(self, number: int, test: Test, name: str) -> Run:
-        """The branch is known; what was heard of it?"""
+        """The branch is known; what was recorded of it?"""
         branch = test.branch(name)
         stay = self._stay(number, test)
         if not test.by_name:
@@ -120,7 +120,7 @@ class Runs:
         return Run(name, self._window(test, branch, first.when - 1, first.first, stay))
 
     def _evidence(self, number: int, test: Test) -> Run:
-        """The value does not tell: see what is heard next in the same function."""
+        """The value does not tell: see what is recorded next in the same function."""
         stay = self._stay(number, test)
         for event in self._events(number, test, stay):
             other = self._same_construct(event, test)
@@ -140,10 +140,10 @@ class Runs:
         same = (t for t in self.tests[event.asked] if isinstance(t, Test) and t.construct == test.construct)
         return next((t for t in same if t.file == test.file), None)
 
-    # ---- what is heard, and how long ----------------------------------------------------------------------------
+    # ---- what is recorded, and how long ----------------------------------------------------------------------------
 
     def _events(self, number: int, test: Test, stay: _Stay) -> Iterator[Event]:
-        """What is heard in the test's function after the value left, until the same place asks again."""
+        """What is recorded in the test's function after the value left, until the same place asks again."""
         value = self.asked[number]
         for event in self.time.after(stay.home, self.time.when_asked[number]):
             other = self.asked[event.asked] if event.asked >= 0 and not test.repeats else None
@@ -159,7 +159,7 @@ class Runs:
         own = value.code is not None and home_of(value.code) == home
         last = self.calls[value.call].last if own and 0 <= value.call < len(self.calls) else _END
         if test.by_name or not own:
-            # Nothing is heard when such a test is evaluated; its branch is over at the latest when it is asked again.
+            # Nothing is recorded when such a test is evaluated; its branch is over when it is asked again, at the latest.
             last = min(last, self._again[number, test.construct])
         codes = [code for code, _ in value.callers]
         if not own:
@@ -168,8 +168,8 @@ class Runs:
             codes = codes[position + 1 :]
         nearest = tuple(codes[:_CALLERS_READ])
         when = self.time.when_asked[number]
-        heard = [next(self.time.after(other, when), None) for other in dict.fromkeys(around) if other != home]
-        returns = min((event for event in heard if event is not None), default=None)
+        coming = [next(self.time.after(other, when), None) for other in dict.fromkeys(around) if other != home]
+        returns = min((event for event in coming if event is not None), default=None)
         if returns is None:
             return _Stay(home, value.call, _END, last, nearest)
         return _Stay(home, value.call, returns.when, min(last, returns.first), nearest)
@@ -208,8 +208,8 @@ class Runs:
         return known
 
     def _tail(self, begin: int, end: int, elsewhere: set[str]) -> Iterator[int]:
-        """What is heard after the last line of a branch and comes from no function that is called elsewhere."""
-        for item in itertools.islice(self.heard, begin, end):
+        """What is recorded after the last line of a branch and comes from no function that is called elsewhere."""
+        for item in itertools.islice(self.ran, begin, end):
             if item.code is None or item.code.co_name in elsewhere:
                 break
             yield item.node

@@ -113,7 +113,7 @@ class Trail:
     def _climb(self, asked: ast.expr, way: Way, short: Steered | None = None) -> None:
         """`short` is the first `and`, `or` or chain on the way that may stop early: steered itself outside of tests."""
         node: ast.AST = asked
-        strict = not way.plain  # a tensor may have come of it, whose own truth is heard: no methods, no calls
+        strict = not way.plain  # a tensor may have come of it, whose own truth is recorded: no methods, no calls
         named: list[tuple[ast.NamedExpr, Way]] = []
         while node in self.file.up:
             parent, field = self.file.up[node]

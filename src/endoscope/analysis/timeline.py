@@ -1,4 +1,4 @@
-"""What was heard in the functions that hold tests, in order of time and with its place in the source.
+"""What was recorded in the functions that hold tests, in order of time and with its place in the source.
 
 operations, calls of modules, values that left ─► one order ─► per function: events with spans
 """
@@ -25,7 +25,7 @@ CONTROL = frozenset("__bool__ is_nonzero equal allclose __contains__".split())
 class Asked:
     """A value that left torch for Python."""
 
-    node: int  # how many nodes had been heard by then
+    node: int  # how many nodes had been recorded by then
     steering: tuple[int, ...]  # nodes whose value it was
     value: Any  # what Python got; None if that is not known
     code: CodeType | None
@@ -49,7 +49,7 @@ class Ran(NamedTuple):
 
 
 class CallSite(NamedTuple):
-    """A call of a module: the nodes that were heard inside, and the line that called it."""
+    """A call of a module: the nodes that were recorded inside, and the line that called it."""
 
     first: int
     last: int  # exclusive
@@ -58,7 +58,7 @@ class CallSite(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that was heard in a function."""
+    """Something that was recorded in a function."""
 
     when: int  # position in the order of time
     span: Span
@@ -77,7 +77,7 @@ class Timeline:
     def __init__(
         self,
         asked: Sequence[Asked],
-        heard: Sequence[Ran],
+        ran: Sequence[Ran],
         calls: Sequence[CallSite],
         homes: set[Home],
         spans: Sequence[Span | None],
@@ -87,10 +87,10 @@ class Timeline:
         self._codes: dict[int, tuple[CodeType, list[Event] | None, list[Span | None]]] = {}
         self.when_asked: list[int] = []
         self._now = 0
-        self._merge(asked, heard, calls)
+        self._merge(asked, ran, calls)
 
     def knows(self, home: Home) -> bool:
-        """Whether anything was heard in the function."""
+        """Whether anything was recorded in the function."""
         return bool(self._events.get(home))
 
     def after(self, home: Home, when: int) -> Iterator[Event]:
@@ -98,10 +98,10 @@ class Timeline:
         for position in range(bisect_right(events, when, key=attrgetter("when")), len(events)):
             yield events[position]
 
-    def _merge(self, asked: Sequence[Asked], heard: Sequence[Ran], calls: Sequence[CallSite]) -> None:
+    def _merge(self, asked: Sequence[Asked], ran: Sequence[Ran], calls: Sequence[CallSite]) -> None:
         """Nodes, calls and departures are each in order of time already."""
         next_asked = next_call = 0
-        for item in (*heard, None):
+        for item in (*ran, None):
             node = item.node if item is not None else 1 << 62
             while next_asked < len(asked) and asked[next_asked].node <= node:
                 value = asked[next_asked]

@@ -18,9 +18,7 @@ import torch
 
 from endoscope.capture.regions import (
     Region,
-    address_of,
     is_alone,
-    memory_of,
     overlaps,
     region_of,
     storage_key,
@@ -31,7 +29,6 @@ from endoscope.capture.regions import (
 #: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
 #: The tuple is empty where only the memory is used, whatever stands in it.
 Read = int | tuple[int, ...]
-_FEW = 4  # strangers for whom all tensors are looked at
 
 
 def slots_of(read: Read) -> tuple[int, ...]:
@@ -83,7 +80,6 @@ class Aliasing:
         self._homes: dict[int, int] = {}  # id of tensor -> storage
         self._versions: dict[int, set[int]] = {}  # storage -> where recorded writes left its version counters
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
-        self._strangers = 0  # that were met
 
     def _dereference(self, reference: Any) -> Any:
         return reference if self._held else reference()
@@ -212,7 +208,7 @@ class Aliasing:
 
     def adopt(self, stranger: torch.Tensor) -> tuple[Read | None, bool]:
         """What is seen through a tensor that nobody announced but whose memory is known, and whether that is all."""
-        if is_alone(stranger) or self._is_elsewhere(stranger):
+        if is_alone(stranger):
             return None, False
         family = sorted(self.neighbours(stranger), key=lambda member: member[0])
         if not family or storage_key(stranger) is None:
@@ -232,24 +228,6 @@ class Aliasing:
                 read = note.read_part(region) if note else slot
                 slots.update(slots_of(read))
         return (tuple(sorted(slots)) if slots else None), None not in seen
-
-    def _is_elsewhere(self, stranger: torch.Tensor) -> bool:
-        """Whether no known tensor begins in the memory of a new one.
-
-        For a few tensors that is told much sooner than who lies where; for many it is worth knowing that.
-        """
-        self._strangers += 1
-        memory = memory_of(stranger) if self._strangers <= _FEW else None
-        if memory is None:
-            return False
-        try:
-            for reference in self._objects:
-                tensor = self._dereference(reference)
-                if tensor is not None and (address_of(tensor) or memory.start) in memory:
-                    return False
-        except (RuntimeError, NotImplementedError):  # sparse, wrappers and the like have no address
-            return False
-        return True
 
     def overlay(self, tensor: torch.Tensor, base: int, slots: tuple[int, ...]) -> Read:
         """`tensor` is new in `base`, but parts of its memory were known before as these slots."""

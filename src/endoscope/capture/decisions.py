@@ -1,15 +1,13 @@
-"""Decisions of the traced code: which `if`, `while`, ... a value of a tensor steered, and what ran because of it.
+"""Which `if`, `while`, … of the traced code a value of a tensor steered, and what ran because of it.
 
-departures, operations, calls ─► analysis/branches.py (plain data) ─► the same with operations instead of numbers
+departures, operations, calls ─► analysis/branches.py, by number ─► the same with operations
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
-from endoscope.analysis import branches as analysis
+from endoscope.analysis.branches import Decision, branches
 from endoscope.analysis.timeline import Asked, CallSite, Ran
 from endoscope.capture.op import Op, op_at
 from endoscope.capture.records import slots_of
@@ -17,38 +15,21 @@ from endoscope.capture.trace_data import TraceData
 from endoscope.schema.ops import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One evaluation of a test by a value from a tensor."""
-
-    test: Any  # kind, text and lines of the construct; or why it could not be found
-    value: Any  # what Python got; None if that is not known
-    branch: str  # then, elif 1, else, body, ...; "nothing" if none ran, "unknown" if nobody can say
-    settled: bool  # this value alone chose the branch
-    nth: int  # the n-th time this was asked, from 1
-    steering: tuple[Op, ...]  # operations whose value was asked
-    test_ops: tuple[Op, ...]  # operations that served only this test
-    starts: tuple[Op, ...]  # those of them where the test leaves the main path
-    branch_ops: tuple[Op, ...]  # operations of the branch that ran
-
-    def __str__(self) -> str:
-        return f"{self.test}: {self.value} -> {self.branch}"
+def decisions_of(trace: TraceData) -> list[Decision[Op]]:
+    return [_with_ops(trace, found) for found in decisions_by_node(trace)]
 
 
-def decisions_of(trace: TraceData) -> list[Decision]:
+def _with_ops(trace: TraceData, found: Decision[int]) -> Decision[Op]:
     def ops(nodes: Iterable[int]) -> tuple[Op, ...]:
         return tuple([op_at(trace, node) for node in nodes])
 
-    return [
-        Decision(
-            found.test, found.value, found.branch, found.settled, found.nth,
-            ops(found.steering), ops(found.test_nodes), ops(found.starts), ops(found.branch_nodes),
-        )
-        for found in decisions_by_node(trace)
-    ]  # fmt: skip
+    return Decision(
+        found.test, found.value, found.branch, found.settled, found.nth, found.node,
+        ops(found.steering), ops(found.test_ops), ops(found.starts), ops(found.branch_ops),
+    )  # fmt: skip
 
 
-def decisions_by_node(trace: TraceData) -> list[analysis.Decision]:
+def decisions_by_node(trace: TraceData) -> list[Decision[int]]:
     recorder, graph, last = trace.recorder, trace.graph_data, len(trace.recorder.nodes)
     asked = [
         Asked(
@@ -68,4 +49,4 @@ def decisions_by_node(trace: TraceData) -> list[analysis.Decision]:
         CallSite(call.first_node, last if call.last_node is None else call.last_node, *call.position)
         for call in recorder.calls.entries
     ]
-    return analysis.branches(asked, ran, graph.parents, graph.to_output, calls)
+    return branches(asked, ran, graph.parents, graph.to_output, calls)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from endoscope.analysis.branches import Decision
 from endoscope.analysis.picture import Edge
 from endoscope.analysis.reach import ascend
-from endoscope.capture.decisions import Decision
 from endoscope.capture.op import Op
 from endoscope.capture.trace_views import TraceViews
 
@@ -35,7 +35,7 @@ def tests_of(trace: TraceViews) -> list[MarkedTest]:
     return [MarkedTest((op.node,), _only_for(trace, op.node), ()) for op in trace.conditions]
 
 
-def _marked(decision: Decision) -> MarkedTest:
+def _marked(decision: Decision[Op]) -> MarkedTest:
     kind = str(getattr(decision.test, "kind", "if"))  # a test that was not found in the source has none
     own_elif = kind == "elif" and decision.branch.startswith("elif")
     return MarkedTest(

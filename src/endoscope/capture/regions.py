@@ -49,22 +49,6 @@ def storage_key(tensor: torch.Tensor) -> int | None:
         return None
 
 
-#: Where a tensor begins. Asking in the other way would copy memory that is shared until somebody writes.
-address_of = getattr(torch.Tensor, "const_data_ptr", torch.Tensor.data_ptr)
-
-
-def memory_of(tensor: torch.Tensor) -> range | None:
-    """The addresses of the whole storage of an ordinary tensor; None where that cannot be told."""
-    try:
-        if tensor.__class__ not in _PLAIN or _is_wrapped(tensor) or not tensor.is_cpu or not tensor.numel():
-            return None
-        storage = tensor.untyped_storage()
-        start = storage.data_ptr()
-        return range(start, start + storage.nbytes()) if start else None
-    except (RuntimeError, NotImplementedError):
-        return None
-
-
 def is_alone(tensor: torch.Tensor) -> bool:
     """Whether certainly no other tensor lies in the same memory; False if that would have to be looked up."""
     if _use_count is None or tensor.__class__ not in _PLAIN or _is_wrapped(tensor):

@@ -1,4 +1,4 @@
-"""Call a registered operator (`torch.library`) so that the operations in its Python body are heard too.
+"""Call a registered operator (`torch.library`) so that the operations in its Python body are recorded too.
 
 A torch function mode is switched off while it handles a call, and switching it on again before calling the same
 operator would only bring the call back to it. The dispatcher below the modes can be entered directly: it takes

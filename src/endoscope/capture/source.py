@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import torch
 
+from endoscope import errors
 from endoscope.schema.ops import SourceLine
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_PACKAGE = os.path.dirname(errors.__file__)
 _OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("capture", "findings", "replay", "recording"))
 
 

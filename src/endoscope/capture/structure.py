@@ -101,7 +101,7 @@ class TraceGraph(Questions[Op]):
         if self._whole is not None:
             records = self._whole._records
             return [records[number] for number in self._cache["chosen"]]
-        with DisableTorchFunction():  # a running trace must not hear that it is looked at
+        with DisableTorchFunction():  # a running trace must not record that it is looked at
             return [self._record(op) for op in self.nodes]
 
     def _record(self, op: Op) -> GraphNode:

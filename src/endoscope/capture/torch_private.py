@@ -42,7 +42,7 @@ import torch.utils._python_dispatch
 
 # ---- function modes: how calls of torch reach us ------------------------------------------------
 
-#: What we compute meanwhile is heard by no function mode and by no tensor subclass. Needed.
+#: What we compute meanwhile is seen by no function mode and by no tensor subclass. Needed.
 DisableTorchFunction = torch._C.DisableTorchFunction
 
 #: The same for subclasses only: modes still see it. Needed.
@@ -84,7 +84,7 @@ dispatch_depth = torch._C._len_torch_dispatch_stack
 #: Hides what is computed meanwhile from all dispatch modes. Needed.
 no_dispatch_modes = torch.utils._python_dispatch._disable_current_modes
 
-#: Base class of the mode that counts kernels (`validate` asks whether every kernel was heard). Needed.
+#: Base class of the mode that counts kernels (`validate` asks whether every kernel was recorded). Needed.
 TorchDispatchMode = torch.utils._python_dispatch.TorchDispatchMode
 
 # ---- autograd -----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ OpOverload = torch._ops.OpOverload
 OpOverloadPacket = torch._ops.OpOverloadPacket
 
 #: The dispatch keys of a tensor. This and the next seven enter the dispatcher below the modes, so that the
-#: operations in the Python body of an operator are heard. Needed.
+#: operations in the Python body of an operator are recorded. Needed.
 dispatch_keys = torch._C._dispatch_keys
 
 #: Keys that are added in this thread. Needed.

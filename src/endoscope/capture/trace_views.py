@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from endoscope.capture.decisions import Decision, decisions_of
+from endoscope.analysis.branches import Decision
+from endoscope.capture.decisions import decisions_of
 from endoscope.capture.loops import Loop, loops_of, reused_in
 from endoscope.capture.modules import Layer, ModuleInfo, found_by_key, module_infos
 from endoscope.capture.op import Op, kept_nodes, op_at, op_at_position, ops_at
@@ -140,7 +141,7 @@ class TraceViews(TraceData):
         return tuple(map(self.op_at, self.conditions_by_node))
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self) -> tuple[Decision[Op], ...]:
         """Every time a value of a tensor chose a branch: which test, which branch, which operations."""
         return tuple(decisions_of(self))
 

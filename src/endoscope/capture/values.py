@@ -102,7 +102,7 @@ class TensorStore:
             ) from None
         if self.recorder.gradients is not None:
             return tensor
-        with DisableTorchFunction():  # a running trace must not hear that it is looked at
+        with DisableTorchFunction():  # a running trace must not record that it is looked at
             return tensor.detach()
 
     def gradient(self, slot: int) -> torch.Tensor | None:

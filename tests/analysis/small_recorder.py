@@ -1,4 +1,4 @@
-"""Numbers that hear what is done with them, as the recorder hears tensors: for tests of control flow without torch."""
+"""Numbers that record what is done with them, as the recorder does with tensors: for tests without torch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from endoscope.analysis.reach import ascend
 from endoscope.analysis.syntax import Span
 
 
-class Ear:
-    """Everything that is heard of one run."""
+class SmallRecorder:
+    """Everything that is recorded of one run."""
 
     def __init__(self) -> None:
-        self.heard: list[Ran] = []
+        self.ran: list[Ran] = []
         self.names: list[str] = []  # by node
         self.parents: list[tuple[int, ...]] = []
         self.asked: list[Asked] = []
@@ -27,7 +27,7 @@ class Ear:
 
     def note(self, name: str, value: Any, parents: tuple[Number, ...]) -> Number:
         code, instruction = frames()[0]
-        self.heard.append(Ran(len(self.names), code, instruction))
+        self.ran.append(Ran(len(self.names), code, instruction))
         return self.add(name, value, parents)
 
     def add(self, name: str, value: Any, parents: tuple[Number, ...] = ()) -> Number:
@@ -48,7 +48,7 @@ class Ear:
     def decisions(self, out: Any) -> list[Decision]:
         outputs = [out] if isinstance(out, Number) else [o for o in out or () if isinstance(o, Number)]
         to_output = ascend(self.parents, [o.node for o in outputs])
-        return branches(self.asked, self.heard, self.parents, to_output, self.calls)
+        return branches(self.asked, self.ran, self.parents, to_output, self.calls)
 
     def named(self, nodes: tuple[int, ...]) -> str:
         return " ".join(self.names[node] for node in nodes)
@@ -57,12 +57,12 @@ class Ear:
 class Number:
     """Stands for a tensor."""
 
-    def __init__(self, ear: Ear, value: Any, node: int) -> None:
-        self.ear, self.value, self.node = ear, value, node
+    def __init__(self, recorder: SmallRecorder, value: Any, node: int) -> None:
+        self.recorder, self.value, self.node = recorder, value, node
 
     def _do(self, name: str, function: Callable[..., Any], other: Any) -> Number:
         parents = (self, other) if isinstance(other, Number) else (self,)
-        return self.ear.note(name, function(self.value, getattr(other, "value", other)), parents)
+        return self.recorder.note(name, function(self.value, getattr(other, "value", other)), parents)
 
     def __add__(self, other: Any) -> Number:
         return self._do("add", lambda a, b: a + b, other)
@@ -99,16 +99,16 @@ class Number:
         return self._do(name, lambda a, _: next(answers), None)
 
     def __bool__(self) -> bool:
-        return bool(self.ear.let_out(self, "__bool__", bool(self.value)))
+        return bool(self.recorder.let_out(self, "__bool__", bool(self.value)))
 
     def item(self) -> Any:
-        return self.ear.let_out(self, "item", self.value)
+        return self.recorder.let_out(self, "item", self.value)
 
     def __float__(self) -> float:
-        return float(self.ear.let_out(self, "__float__", float(self.value)))
+        return float(self.recorder.let_out(self, "__float__", float(self.value)))
 
     def __index__(self) -> int:
-        return int(self.ear.let_out(self, "__index__", int(self.value)))
+        return int(self.recorder.let_out(self, "__index__", int(self.value)))
 
 
 class Block:
@@ -118,13 +118,13 @@ class Block:
         self.forward = forward
 
     def __call__(self, x: Number, *rest: Any) -> Any:
-        ear, number = x.ear, len(x.ear.calls)
+        recorder, number = x.recorder, len(x.recorder.calls)
         code, instruction = frames()[0]
-        ear.calls.append(CallSite(len(ear.names), 1 << 60, code, instruction))
-        ear.open.append(number)
+        recorder.calls.append(CallSite(len(recorder.names), 1 << 60, code, instruction))
+        recorder.open.append(number)
         out = self.forward(x, *rest)
-        ear.open.pop()
-        ear.calls[number] = ear.calls[number]._replace(last=len(ear.names))
+        recorder.open.pop()
+        recorder.calls[number] = recorder.calls[number]._replace(last=len(recorder.names))
         return out
 
 
@@ -139,10 +139,10 @@ def frames() -> list[tuple[CodeType, int]]:
     return found
 
 
-def listen(function: Callable[..., Any], *values: Any) -> tuple[Ear, Any]:
+def listen(function: Callable[..., Any], *values: Any) -> tuple[SmallRecorder, Any]:
     """Run a function on numbers."""
-    ear = Ear()
-    return ear, function(*(ear.add("input", value) for value in values))
+    recorder = SmallRecorder()
+    return recorder, function(*(recorder.add("input", value) for value in values))
 
 
 def all_tests_of(function: Callable[..., Any], *values: Any) -> list[Test]:
@@ -159,8 +159,8 @@ def first_test_of(function: Callable[..., Any], *values: Any) -> Test:
 
 
 def decisions_of(function: Callable[..., Any], *values: Any) -> list[Decision]:
-    ear, out = listen(function, *values)
-    return ear.decisions(out)
+    recorder, out = listen(function, *values)
+    return recorder.decisions(out)
 
 
 def written(test: Test, name: str) -> str:
