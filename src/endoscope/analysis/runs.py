@@ -159,7 +159,7 @@ class Runs:
         own = value.code is not None and home_of(value.code) == home
         last = self.calls[value.call].last if own and 0 <= value.call < len(self.calls) else _END
         if test.by_name or not own:
-            # Nothing is recorded when such a test is evaluated; at the latest, its branch is over when it is asked again.
+            # Nothing is recorded when such a test is evaluated; its branch ends at the latest when it is asked again.
             last = min(last, self._again[number, test.construct])
         codes = [code for code, _ in value.callers]
         if not own:
