@@ -78,7 +78,7 @@ def _kinds_and_parents(recorder: Recorder) -> tuple[list[Kind], list[tuple[int, 
     computed, generated = Kind.COMPUTED, Kind.GENERATED
     for number, node in enumerate(recorder.nodes):
         reads = node.reads
-        if number in hidden:
+        if hidden and number in hidden:
             reads = reads + hidden[number]
         if len(reads) == 1 and reads[0].__class__ is int:
             above: tuple[int, ...] = (slot_node[reads[0]],)

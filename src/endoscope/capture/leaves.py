@@ -42,15 +42,15 @@ _MOST_LEAVES = 100_000
 
 def argument_tensors(value: Any, found: list[Any]) -> None:
     """Append the tensors inside one argument of a torch function: lists, tuples and dicts only."""
-    if isinstance(value, torch.Tensor):
-        found.append(value)
-    elif isinstance(value, (list, tuple)):
+    if isinstance(value, (tuple, list)):
         for item in value:
             kind = item.__class__
             if kind is torch.Tensor:  # nearly always
                 found.append(item)
             elif kind not in ATOMS:
                 argument_tensors(item, found)
+    elif isinstance(value, torch.Tensor):
+        found.append(value)
     elif value.__class__ is slice:
         for item in (value.start, value.stop, value.step):
             if item.__class__ not in ATOMS:

@@ -140,7 +140,7 @@ def _finish(found: Trace, keeper: Keeper | None) -> None:
     """Everything that must be done while the tensors are as the traced code left them."""
     recorder = found.recorder
     recorder.complete_sources()
-    found.timing.ops = sum(node.ended - node.started for node in recorder.nodes) * 1e-9
+    found.timing.ops = sum([node.ended - node.started for node in recorder.nodes]) * 1e-9
     take_fingerprints(recorder)
     found.seal()
     look_for_unseen(found)

@@ -30,6 +30,8 @@ def _overwritten_unseen(trace: TraceData) -> None:
     """A version counter that moved without a recorded write: the kept value is not what it was."""
     recorder = trace.recorder
     now = versions_of(recorder.objects) if recorder.full else []
+    if now == recorder.versions:  # nearly always
+        return
     for slot, (version, current) in enumerate(zip(recorder.versions, now, strict=True)):
         if version == current or version < 0 or slot in recorder.kept:
             continue
