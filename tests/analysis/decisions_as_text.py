@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from endoscope.analysis.branches import Decision
-from endoscope.analysis.conditionals import Test
+from endoscope.analysis.branching.branches import Decision
+from endoscope.analysis.branching.conditionals import Test
 from tests.analysis.small_recorder import SmallRecorder, listen
 
 

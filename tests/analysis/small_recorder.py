@@ -8,10 +8,10 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from endoscope.analysis.branches import Asked, CallSite, Decision, Ran, branches
-from endoscope.analysis.conditionals import Test, Unlocated, locate_all
-from endoscope.analysis.reach import ascend
-from endoscope.analysis.syntax import Span
+from endoscope.analysis.branching.branches import Asked, CallSite, Decision, Ran, branches
+from endoscope.analysis.branching.conditionals import Test, Unlocated, locate_all
+from endoscope.analysis.branching.syntax import Span
+from endoscope.analysis.structure.reach import ascend
 
 
 class SmallRecorder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from endoscope.analysis.branches import Asked, Ran, branches
-from endoscope.analysis.conditionals import NOTHING, Unlocated
+from endoscope.analysis.branching.branches import Asked, Ran, branches
+from endoscope.analysis.branching.conditionals import NOTHING, Unlocated
 from tests.analysis.decisions_as_text import tell, told
 from tests.analysis.small_recorder import Block, SmallRecorder, define, listen
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from endoscope.analysis.conditionals import NOTHING
+from endoscope.analysis.branching.conditionals import NOTHING
 from tests.analysis.small_recorder import Block, SmallRecorder, define
 
 # An outline is a list of tuples: ("op", name), ("if", tests, bodies) with one body more than tests if there is

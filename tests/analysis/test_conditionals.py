@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from endoscope.analysis.conditionals import NOTHING, UNSETTLED, Construct, Unlocated, locate
+from endoscope.analysis.branching.conditionals import NOTHING, UNSETTLED, Construct, Unlocated, locate
 from tests.analysis.small_recorder import all_tests_of, define, first_test_of, listen, written
 
 # ---- the constructs -----------------------------------------------------------------------------------------------

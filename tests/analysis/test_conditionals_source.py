@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from endoscope.analysis.conditionals import Test, Unlocated, locate
+from endoscope.analysis.branching.conditionals import Test, Unlocated, locate
 from tests.analysis.small_recorder import all_tests_of, define, first_test_of, listen, written
 
 
@@ -192,7 +192,7 @@ def test_text_that_was_read_before_the_change_still_serves(tmp_path: Path) -> No
 def test_without_columns(tmp_path: Path) -> None:
     script = """
         import sys
-        from endoscope.analysis.conditionals import locate
+        from endoscope.analysis.branching.conditionals import locate
         class T:
             def __bool__(self):
                 frame = sys._getframe(1)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.analysis.conditionals import Test, Unlocated
-from endoscope.capture.decisions import decisions_by_node
+from endoscope.analysis.branching.conditionals import Test, Unlocated
+from endoscope.capture.views.decisions import decisions_by_node
 
 
 def told(model: Any, x: Any) -> list[str]:

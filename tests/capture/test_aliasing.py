@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from endoscope.capture.aliasing import Aliasing, Read
+from endoscope.capture.record.aliasing import Aliasing, Read
 
 
 class Ledger:

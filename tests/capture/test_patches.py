@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import _SingleLevelFunction
 
 import endoscope
-from endoscope.capture import patches
+from endoscope.capture.patch import patches
 from tests.models import Fails, Mlp
 
 X = torch.rand(2, 5)

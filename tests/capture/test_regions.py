@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from endoscope.capture import regions
-from endoscope.capture.regions import Region, overlaps, region_of, storage_key, visible
+from endoscope.capture.record import regions
+from endoscope.capture.record.regions import Region, overlaps, region_of, storage_key, visible
 
 DTYPES = (torch.float32, torch.int16, torch.uint8, torch.complex64)
 MEMORY = torch.zeros(640, dtype=torch.uint8)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.source import INNER_FILES, NO_POSITION, Position, position_outside, user_position
+from endoscope.capture.record.source import INNER_FILES, NO_POSITION, Position, position_outside, user_position
 
 
 def here() -> int:

@@ -8,16 +8,16 @@ import torch
 
 import endoscope
 from endoscope import errors
-from endoscope.analysis.anomalies import Anomaly, Look
-from endoscope.capture.edit import Edit
-from endoscope.capture.loops import Loop
-from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
-from endoscope.capture.modules import Layer, ModuleInfo
-from endoscope.capture.op import Op
-from endoscope.capture.result import Trace
-from endoscope.capture.structure import TraceGraph
-from endoscope.capture.summary import Timing, Totals
-from endoscope.capture.tables import Table
+from endoscope.analysis.user_rules.anomalies import Anomaly, Look
+from endoscope.capture.change.edit import Edit
+from endoscope.capture.views.loops import Loop
+from endoscope.capture.views.metadata import FunctionCall, ParameterUse, Place, Relations
+from endoscope.capture.views.modules import Layer, ModuleInfo
+from endoscope.capture.views.op import Op
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.structure import TraceGraph
+from endoscope.capture.views.summary import Timing, Totals
+from endoscope.capture.views.tables import Table
 from endoscope.findings.change_points import Change, Shift
 from endoscope.findings.finding import Finding
 from endoscope.findings.together import Correlation, Interval

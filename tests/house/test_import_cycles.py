@@ -81,5 +81,5 @@ def test_cycles_are_found() -> None:
 
 def test_the_graph_is_not_empty() -> None:
     graph = graph_of_files()
-    assert "endoscope.schema.ops" in graph["endoscope.capture.records"]
-    assert "endoscope.capture.patch_list" in graph["endoscope.capture.composites"]
+    assert "endoscope.schema.ops" in graph["endoscope.capture.record.records"]
+    assert "endoscope.capture.patch.patch_list" in graph["endoscope.capture.patch.composites"]

@@ -14,21 +14,21 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.choosing import changes_in
-from endoscope.capture.compiled import without_compiled_calls
-from endoscope.capture.editor import following
-from endoscope.capture.fingerprint import take_fingerprints
-from endoscope.capture.gradients import Gradients
-from endoscope.capture.hot_path import attach
-from endoscope.capture.keeping import Keeper, Save, make_keeper
-from endoscope.capture.leaves import named_arguments
-from endoscope.capture.patches import activate, deactivate, untraced
-from endoscope.capture.plan import Plan
-from endoscope.capture.rebuild import rebuilt
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State, names_seen_by
-from endoscope.capture.unseen import look_for_unseen
+from endoscope.capture.change.choosing import changes_in
+from endoscope.capture.change.editor import following
+from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.change.state import State, names_seen_by
+from endoscope.capture.patch.compiled import without_compiled_calls
+from endoscope.capture.patch.patches import activate, deactivate, untraced
+from endoscope.capture.record.fingerprint import take_fingerprints
+from endoscope.capture.record.gradients import Gradients
+from endoscope.capture.record.hot_path import attach
+from endoscope.capture.record.keeping import Keeper, Save, make_keeper
+from endoscope.capture.record.leaves import named_arguments
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.unseen import look_for_unseen
+from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind
 

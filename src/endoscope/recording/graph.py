@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from endoscope.analysis.contract import contract_links
-from endoscope.capture.reads import named_reads
-from endoscope.capture.records import slots_of
+from endoscope.analysis.structure.contract import contract_links
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.reads import named_reads
 from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.graph import Use
 

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from endoscope.capture.leaves import named_arguments, named_leaves
-from endoscope.capture.torch_private import backward_task as _task
-from endoscope.capture.torch_private import dispatch_depth as _dispatch_modes
-from endoscope.capture.torch_private import is_wrapped as _is_transformed
-from endoscope.capture.torch_private import stack_depth as _modes
+from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.patch.torch_private import dispatch_depth as _dispatch_modes
+from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
+from endoscope.capture.patch.torch_private import stack_depth as _modes
+from endoscope.capture.record.leaves import named_arguments, named_leaves
 from endoscope.recording.captured import Captured
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.inside import InsideMode

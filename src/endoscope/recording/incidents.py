@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.calls import OUTSIDE
-from endoscope.capture.reads import parents_of
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.record.calls import OUTSIDE
+from endoscope.capture.views.reads import parents_of
 from endoscope.recording.captured import Captured
 from endoscope.recording.graph import Item, place_of
 from endoscope.recording.structures import Structure

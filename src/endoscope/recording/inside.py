@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from endoscope.capture.composites import OwnMode, close_composites, open_composites
-from endoscope.capture.functions import facts_of
+from endoscope.capture.patch.composites import OwnMode, close_composites, open_composites
+from endoscope.capture.record.functions import facts_of
 from endoscope.recording.modes import put_on, take_off
 
 #: Holds the result of an operation: its type, the address of the module around it, the tensor.

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from endoscope.capture.aliasing import Read
-from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.records import Node
-from endoscope.capture.result import Trace
+from endoscope.capture.record.aliasing import Read
+from endoscope.capture.record.functions import UNINITIALISED
+from endoscope.capture.record.records import Node
 from endoscope.capture.trace import tracing
+from endoscope.capture.views.result import Trace
 from endoscope.recording.captured import Captured
 from endoscope.recording.modes import quiet
 from endoscope.recording.structures import Structure

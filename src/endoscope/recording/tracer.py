@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.calls import OUTSIDE, Call
-from endoscope.capture.functions import FunctionFacts
-from endoscope.capture.hot_path import attach
-from endoscope.capture.patches import activate, deactivate
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import slots_of
-from endoscope.capture.regions import version_of
+from endoscope.capture.patch.patches import activate, deactivate
+from endoscope.capture.record.calls import OUTSIDE, Call
+from endoscope.capture.record.functions import FunctionFacts
+from endoscope.capture.record.hot_path import attach
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.record.regions import version_of
 from endoscope.recording.modes import put_on, quiet, take_off
 from endoscope.recording.names import Names
 from endoscope.recording.outcome import shielded

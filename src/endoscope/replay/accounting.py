@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 
-from endoscope.capture import editor, hot_path, opaque, recorder
-from endoscope.capture.records import Node
-from endoscope.capture.result import Trace
-from endoscope.capture.source import Position, user_position
-from endoscope.capture.torch_private import DisableTorchFunction, TorchDispatchMode
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.change import editor
+from endoscope.capture.patch.torch_private import DisableTorchFunction, TorchDispatchMode
+from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.record import hot_path, opaque, recorder
+from endoscope.capture.record.records import Node
+from endoscope.capture.record.source import Position, user_position
 from endoscope.capture.trace import trace as run_trace
+from endoscope.capture.views.result import Trace
 from endoscope.replay.report import Report
 
 #: Kernels that only hand a tensor on; Python objects are made with them without any function being called.

@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.leaves import named_leaves
-from endoscope.capture.patches import untraced
-from endoscope.capture.rebuild import rebuilt
-from endoscope.capture.records import slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State
-from endoscope.capture.torch_private import BatchNorm
+from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.change.state import State
+from endoscope.capture.patch.patches import untraced
+from endoscope.capture.patch.torch_private import BatchNorm
+from endoscope.capture.record.leaves import named_leaves
+from endoscope.capture.record.records import slots_of
 from endoscope.capture.trace import arguments, check_target
 from endoscope.capture.trace import trace as run_traced
+from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
 from endoscope.replay.compare import plain, tolerance
 from endoscope.schema.ops import Kind

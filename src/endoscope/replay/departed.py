@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from endoscope.capture.records import Departure, slots_of
-from endoscope.capture.result import Trace
+from endoscope.capture.record.records import Departure, slots_of
+from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay
 from endoscope.replay.compare import same
 

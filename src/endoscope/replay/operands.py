@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.leaves import map_arguments, tensors_in
-from endoscope.capture.op import Op
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node
-from endoscope.capture.regions import unwrapped
-from endoscope.capture.torch_private import DisableTorchFunctionSubclass, neg_view
+from endoscope.capture.patch.torch_private import DisableTorchFunctionSubclass, neg_view
+from endoscope.capture.record.leaves import map_arguments, tensors_in
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node
+from endoscope.capture.record.regions import unwrapped
+from endoscope.capture.views.op import Op
 from endoscope.replay.batched import in_transforms, is_batched
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]  # slot, value -> value to use instead

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.op import Op
-from endoscope.capture.records import slots_of
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.op import Op
 from endoscope.replay.compare import same
 from endoscope.replay.operands import call_again
 

@@ -22,18 +22,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.choosing import changes_in, chosen
-from endoscope.capture.edit import Applied, apply_all, new_like
-from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.leaves import named_leaves
-from endoscope.capture.patches import untraced
-from endoscope.capture.rebuild import rebuilt
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node, slots_of
-from endoscope.capture.regions import unwrapped, version_of
-from endoscope.capture.result import Trace
-from endoscope.capture.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.values import Overwritten
+from endoscope.capture.change.choosing import changes_in, chosen
+from endoscope.capture.change.edit import Applied, apply_all, new_like
+from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.patch.patches import untraced
+from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.record.functions import UNINITIALISED
+from endoscope.capture.record.leaves import named_leaves
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.record.regions import unwrapped, version_of
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay, ValueChanged
 from endoscope.replay.departed import Departures
 from endoscope.replay.operands import MissingParent, repeat, value_seen

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.leaves import argument_tensors, map_arguments
-from endoscope.capture.records import Node, slots_of
-from endoscope.capture.result import Trace
+from endoscope.capture.record.leaves import argument_tensors, map_arguments
+from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.views.result import Trace
 from endoscope.schema.ops import Kind
 
 #: These put elements elsewhere, and change none of them.

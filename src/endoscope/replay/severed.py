@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.leaves import argument_tensors
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node, slots_of
-from endoscope.capture.regions import storage_key
-from endoscope.capture.result import Trace
+from endoscope.capture.record.leaves import argument_tensors
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.record.regions import storage_key
+from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay
 from endoscope.schema.ops import Kind
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.edit import apply_all
-from endoscope.capture.op import Op, op_at
-from endoscope.capture.plan import Plan
-from endoscope.capture.records import slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State
+from endoscope.capture.change.edit import apply_all
+from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.state import State
+from endoscope.capture.record.records import slots_of
 from endoscope.capture.trace import arguments, check_target, dry_run
 from endoscope.capture.trace import trace as run_trace
-from endoscope.capture.values import Overwritten
+from endoscope.capture.views.op import Op, op_at
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.records import slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.values import Overwritten
+from endoscope.capture.record.functions import UNINITIALISED
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.values import Overwritten
 from endoscope.schema.ops import Kind
 
 #: An infinity from one of these was put there by somebody who wanted it, to mask something.
