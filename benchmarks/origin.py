@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 from table import print_table  # noqa: E402
 
 import endoscope  # noqa: E402
-from endoscope.analysis.change_points import change_points  # noqa: E402
+from endoscope.findings.change_point_search import change_points  # noqa: E402
 from tests.origins.asking import BAD_STEP, names_outlier, names_producer, recorded, traced  # noqa: E402
 from tests.origins.outliers import OUTLIERS, Outlier  # noqa: E402
 from tests.origins.producers import CASES, Case  # noqa: E402

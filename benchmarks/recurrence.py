@@ -26,8 +26,8 @@ from table import print_table  # noqa: E402
 from torch import nn  # noqa: E402
 
 import endoscope  # noqa: E402
-from endoscope.analysis.naming import name_layers  # noqa: E402
 from endoscope.analysis.recurrence import OpFacts, find_recurrence  # noqa: E402
+from endoscope.analysis.recurrence.naming import name_layers  # noqa: E402
 
 SIZES = (1_000, 5_000, 10_000, 50_000)
 SECS_AT_MOST = {5_000: 0.3, 50_000: 5.0}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from endoscope import errors
-    from endoscope.analysis.anomalies import anomaly
-    from endoscope.capture import edits
-    from endoscope.capture.editing import editing
+    from endoscope.analysis.user_rules.anomalies import anomaly
+    from endoscope.capture.change import edits
+    from endoscope.capture.change.editing import editing
     from endoscope.capture.trace import trace, tracing
     from endoscope.findings.batch_probe import probe_batch
     from endoscope.findings.change_points import changes
@@ -40,14 +40,14 @@ __all__ = [
 # Keep it in step with `__all__` and with the TYPE_CHECKING block, which shows editors the same names.
 _TARGETS = {
     "Run": "endoscope.recording.run:Run",
-    "anomaly": "endoscope.analysis.anomalies:anomaly",
+    "anomaly": "endoscope.analysis.user_rules.anomalies:anomaly",
     "changes": "endoscope.findings.change_points:changes",
     "compare": "endoscope.replay.divergence:compare",
     "correlate": "endoscope.findings.correlation:correlate",
     "diagnose": "endoscope.findings.diagnose:diagnose",
     "differences": "endoscope.findings.differences:differences",
-    "editing": "endoscope.capture.editing:editing",
-    "edits": "endoscope.capture.edits",
+    "editing": "endoscope.capture.change.editing:editing",
+    "edits": "endoscope.capture.change.edits",
     "errors": "endoscope.errors",
     "open": "endoscope.query.open:open",
     "origin": "endoscope.findings.origin:origin",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hypothesis import strategies as st
 
-from endoscope.analysis.graph import Graph
+from endoscope.analysis.structure.graph import Graph
 from endoscope.schema.graph import GraphNode, Use
 
 Parents = list[list[int]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from endoscope.analysis.naming import Names
 from endoscope.analysis.recurrence import OpFacts, Recurrence
 from endoscope.analysis.recurrence.arguments import differing
+from endoscope.analysis.recurrence.naming import Names
 
 SHOWN_VALUES = 3
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from endoscope.analysis.branches import Asked, Heard, branches
-from endoscope.analysis.conditionals import NOTHING, Unlocated
-from tests.analysis.small_ear import Block, Ear, define, listen
-from tests.analysis.telling import tell, told
+from endoscope.analysis.branching.branches import Asked, Ran, branches
+from endoscope.analysis.branching.conditionals import NOTHING, Unlocated
+from tests.analysis.decisions_as_text import tell, told
+from tests.analysis.small_recorder import Block, SmallRecorder, define, listen
 
 
 def test_the_example_of_the_paper() -> None:
@@ -17,14 +17,14 @@ def test_the_example_of_the_paper() -> None:
             y = y + 1
         return y.sin()
 
-    ear, out = listen(f, 5)
-    (found,) = ear.decisions(out)
+    recorder, out = listen(f, 5)
+    (found,) = recorder.decisions(out)
     assert (found.branch, found.value, found.settled, found.nth) == ("then", True, True, 1)
-    assert ear.named(found.steering) == "gt"
-    assert ear.named(found.test_nodes) == "sub mean gt"
-    assert ear.named(found.starts) == "sub"  # where the bold IF stands
-    assert ear.named(found.branch_nodes) == "mul"
-    assert found.node == 5  # input, mul, sub, mean, gt had been heard
+    assert recorder.named(found.steering) == "gt"
+    assert recorder.named(found.test_ops) == "sub mean gt"
+    assert recorder.named(found.starts) == "sub"  # where the bold IF stands
+    assert recorder.named(found.branch_ops) == "mul"
+    assert found.node == 5  # input, mul, sub, mean, gt had been recorded
     assert str(found).startswith("if (y - 5).mean() > 3 (") and str(found).endswith(": True -> then")
     assert told(f, 0) == ["(y - 5).mean() > 3: False -> else; sub mean gt | add"]
 
@@ -36,10 +36,10 @@ def test_a_test_whose_value_reaches_the_output_has_no_operations_of_its_own() ->
             x = x * 2
         return x, big
 
-    ear, out = listen(f, 5)
-    (found,) = ear.decisions(out)
-    assert (ear.named(found.steering), found.test_nodes, found.starts) == ("gt", (), ())
-    assert ear.named(found.branch_nodes) == "mul"
+    recorder, out = listen(f, 5)
+    (found,) = recorder.decisions(out)
+    assert (recorder.named(found.steering), found.test_ops, found.starts) == ("gt", (), ())
+    assert recorder.named(found.branch_ops) == "mul"
 
 
 def test_no_else() -> None:
@@ -63,14 +63,14 @@ def test_elif_chains_say_which_branch_ran_at_last() -> None:
             y = x.sin()
         return y * 9
 
-    ear, out = listen(f, 0)
-    found = ear.decisions(out)
+    recorder, out = listen(f, 0)
+    found = recorder.decisions(out)
     assert [d.branch for d in found] == ["else"] * 3
     assert [d.settled for d in found] == [False, False, True]
-    assert [ear.named(d.branch_nodes) for d in found] == ["sin"] * 3
-    assert [d.branch for d in Ear.decisions(*listen(f, 2.5))] == ["elif 1", "elif 1"]
-    assert [d.branch for d in Ear.decisions(*listen(f, 1.5))] == ["elif 2"] * 3
-    assert [d.branch for d in Ear.decisions(*listen(f, 7))] == ["then"]
+    assert [recorder.named(d.branch_ops) for d in found] == ["sin"] * 3
+    assert [d.branch for d in SmallRecorder.decisions(*listen(f, 2.5))] == ["elif 1", "elif 1"]
+    assert [d.branch for d in SmallRecorder.decisions(*listen(f, 1.5))] == ["elif 2"] * 3
+    assert [d.branch for d in SmallRecorder.decisions(*listen(f, 7))] == ["then"]
 
 
 def test_a_part_that_no_tensor_answers_is_judged_by_what_is_heard() -> None:
@@ -137,15 +137,15 @@ def test_while_gives_one_decision_per_evaluation() -> None:
             x = x.sin()
         return x * 2
 
-    ear, out = listen(f, 1)
-    found = ear.decisions(out)
-    assert [tell(ear, d) for d in found] == [
+    recorder, out = listen(f, 1)
+    found = recorder.decisions(out)
+    assert [tell(recorder, d) for d in found] == [
         "x.mean() < 3: True -> body; mean lt | add sin",
         "x.mean() < 3: True -> body; mean lt | add sin",
         "x.mean() < 3: False -> nothing; mean lt |",
     ]
     assert [d.nth for d in found] == [1, 2, 3]
-    assert found[0].branch_nodes[-1] < found[1].branch_nodes[0]
+    assert found[0].branch_ops[-1] < found[1].branch_ops[0]
 
 
 def test_while_over_a_sum_that_serves_only_the_test() -> None:
@@ -214,9 +214,9 @@ def test_if_inside_a_loop() -> None:
             x = x + 1
         return x
 
-    ear, out = listen(f, 1)
-    found = ear.decisions(out)
-    assert [(d.nth, d.branch, ear.named(d.branch_nodes)) for d in found] == [
+    recorder, out = listen(f, 1)
+    found = recorder.decisions(out)
+    assert [(d.nth, d.branch, recorder.named(d.branch_ops)) for d in found] == [
         (1, NOTHING, ""),
         (2, "then", "mul"),
         (3, "then", "mul"),
@@ -413,11 +413,11 @@ def test_a_kept_bool_that_may_not_be_looked_at() -> None:
 
 def test_without_source_the_value_is_still_told() -> None:
     f = define("def f(x):\n    if x > 0:\n        x = x * 2\n    return x\n", "<lost>", remembered=False)
-    ear, out = listen(f, 1)
-    (found,) = ear.decisions(out)
+    recorder, out = listen(f, 1)
+    (found,) = recorder.decisions(out)
     assert isinstance(found.test, Unlocated)
     assert (found.value, found.branch, found.settled) == (True, "unknown", False)
-    assert ear.named(found.test_nodes) == "gt"
+    assert recorder.named(found.test_ops) == "gt"
 
 
 def test_values_that_steer_nothing_are_left_out() -> None:
@@ -435,12 +435,12 @@ def test_an_unknown_value_is_judged_by_what_is_heard() -> None:
             y = x + 1
         return y
 
-    ear, _ = listen(f, 0)
-    (value,) = ear.asked
+    recorder, _ = listen(f, 0)
+    (value,) = recorder.asked
     blind = Asked(value.node, value.steering, None, value.code, value.instruction)
-    (found,) = branches([blind], ear.heard, ear.parents, [1] * len(ear.parents))
-    assert (found.branch, ear.named(found.branch_nodes), found.settled) == ("else", "add", False)
+    (found,) = branches([blind], recorder.ran, recorder.parents, [1] * len(recorder.parents))
+    assert (found.branch, recorder.named(found.branch_ops), found.settled) == ("else", "add", False)
 
 
 def test_nothing_was_asked() -> None:
-    assert branches([], [Heard(0, None, -1)], [()], [1]) == []
+    assert branches([], [Ran(0, None, -1)], [()], [1]) == []

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.analysis.small_ear import Block, Number, listen
-from tests.analysis.telling import told
+from tests.analysis.decisions_as_text import told
+from tests.analysis.small_recorder import Block, Number, listen
 
 # ---- branches that call functions ---------------------------------------------------------------------------------
 
@@ -127,10 +127,10 @@ def many(x: Number, total: Number) -> Number:
 
 @pytest.mark.parametrize("outputs", [True, False])
 def test_thousands_of_decisions(outputs: bool) -> None:
-    ear, out = listen(many, 0, 0)
+    recorder, out = listen(many, 0, 0)
     started = time.process_time()
-    found = ear.decisions(out if outputs else None)
+    found = recorder.decisions(out if outputs else None)
     taken = time.process_time() - started
     assert len(found) == 6000
-    assert ear.named(found[-2].branch_nodes) == "sin"
+    assert recorder.named(found[-2].branch_ops) == "sin"
     assert taken < 3  # about 0.4 s where nothing else runs

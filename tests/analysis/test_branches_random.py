@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from endoscope.analysis.conditionals import NOTHING
-from tests.analysis.small_ear import Block, Ear, define
+from endoscope.analysis.branching.conditionals import NOTHING
+from tests.analysis.small_recorder import Block, SmallRecorder, define
 
 # An outline is a list of tuples: ("op", name), ("if", tests, bodies) with one body more than tests if there is
 # an else, ("while", test, body), ("call", name, body), ("module", name, body), ("return", test, body).
@@ -27,7 +27,7 @@ class Author:
         self.functions: list[str] = []
 
     def outline(self, depth: int) -> Outline:
-        # What a function does first is heard in it, so that nobody takes it for the function that called it.
+        # What a function does first is recorded in it, so that nobody takes it for the function that called it.
         return [("op", self.name("op"))] + [self.statement(depth) for _ in range(self.random.randint(0, 3))]
 
     def name(self, kind: str) -> str:
@@ -74,7 +74,7 @@ class Twin:
 
     def __init__(self, answers: Iterator[bool]) -> None:
         self.answers = answers
-        self.heard: list[str] = []
+        self.recorded: list[str] = []
         self.found: list[tuple[str, str, tuple[int, ...]]] = []  # test, branch, numbers of its operations
 
     def function(self, outline: Outline) -> None:
@@ -84,7 +84,7 @@ class Twin:
         """Whether the function returned."""
         for kind, name, *rest in outline:
             if kind == "op":
-                self.heard.append(name)
+                self.recorded.append(name)
             elif kind == "if":
                 if self.chain(name, rest[0]):
                     return True
@@ -103,7 +103,7 @@ class Twin:
         return False
 
     def ask(self, test: str) -> bool:
-        self.heard.append(test)
+        self.recorded.append(test)
         return next(self.answers)
 
     def chain(self, tests: list[str], bodies: list[Outline]) -> bool:
@@ -116,12 +116,12 @@ class Twin:
         return False
 
     def branch(self, tests: list[str], name: str, body: Outline) -> bool:
-        begin = len(self.heard)
+        begin = len(self.recorded)
         slots = [len(self.found) + i for i in range(len(tests))]
         self.found += [("", "", ())] * len(tests)
         returned = self.block(body)
         for slot, test in zip(slots, tests, strict=True):
-            self.found[slot] = (test, name, tuple(range(begin, len(self.heard))))
+            self.found[slot] = (test, name, tuple(range(begin, len(self.recorded))))
         return returned
 
 
@@ -139,15 +139,16 @@ def test_every_branch_and_its_operations(seed: int) -> None:
     # Functions come before those that call them, and see the answers as a global name.
     text = "".join(author.functions) + body.replace("def f(x, answers)", "def f(x)")
     file = f"<program {seed}>"
-    program = define("from tests.analysis.small_ear import Block\n" + text, file)
+    program = define("from tests.analysis.small_recorder import Block\n" + text, file)
     program.__globals__["answers"] = answers(seed)
-    ear = Ear()
-    x = ear.add("input", 0)
+    recorder = SmallRecorder()
+    x = recorder.add("input", 0)
     out = Block(program)(x)
     twin = Twin(answers(seed))
     twin.function(outline)
-    assert ear.names[1:] == twin.heard
+    assert recorder.names[1:] == twin.recorded
     found = [
-        (ear.names[d.steering[0]], d.branch, tuple(node - 1 for node in d.branch_nodes)) for d in ear.decisions(out)
+        (recorder.names[d.steering[0]], d.branch, tuple(node - 1 for node in d.branch_ops))
+        for d in recorder.decisions(out)
     ]
     assert found == twin.found, text

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from endoscope.analysis.change_points import FEWEST, change_points
+from endoscope.findings.change_point_search import FEWEST, change_points
 
 LEAST = math.log(1.25)
 STEPS = np.arange(400)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.patterns import Pattern, Selector, parse
+from endoscope.analysis.selecting.patterns import Pattern, Selector, parse
 from endoscope.errors import BadArgument
 from tests.analysis.random_graphs import Parents, all_paths, parent_lists
 

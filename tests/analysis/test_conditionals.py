@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from endoscope.analysis.conditionals import NOTHING, UNSETTLED, Construct, Unlocated, locate
-from tests.analysis.small_ear import all_tests_of, define, first_test_of, listen, written
+from endoscope.analysis.branching.conditionals import NOTHING, UNSETTLED, Construct, Unlocated, locate
+from tests.analysis.small_recorder import all_tests_of, define, first_test_of, listen, written
 
 # ---- the constructs -----------------------------------------------------------------------------------------------
 
@@ -277,13 +277,13 @@ def test_the_asked_part_and_what_it_leads_to(
     condition: str, values: tuple[int, int], asked: list[str], outcomes: list[str]
 ) -> None:
     text = f"def f(a, b):\n    if {condition}:\n        return a * 2\n    else:\n        return a\n"
-    ear, _ = listen(define(text, f"<{condition}>"), *values)
-    tests = [found[0] for found in ear.located() if isinstance(found, tuple)]
+    recorder, _ = listen(define(text, f"<{condition}>"), *values)
+    tests = [found[0] for found in recorder.located() if isinstance(found, tuple)]
     assert {(t.kind, t.text) for t in tests} == {("if", condition.removeprefix("(").removesuffix(")"))} or (
         {(t.kind, t.text) for t in tests} == {("if", condition)}
     )
     assert [t.asked for t in tests] == asked
-    assert [t.leads_to(a.value) for t, a in zip(tests, ear.asked, strict=True)] == outcomes
+    assert [t.leads_to(a.value) for t, a in zip(tests, recorder.asked, strict=True)] == outcomes
 
 
 def test_a_condition_over_several_lines() -> None:
@@ -373,8 +373,8 @@ def test_nested_ifs() -> None:
     ],
 )
 def test_names_are_followed_within_the_function(body: str, kinds: list[str]) -> None:
-    ear, _ = listen(define(f"def f(x, y=0):\n    {body}\n", f"<{body}>"), 0)
-    found = ear.located()[0]
+    recorder, _ = listen(define(f"def f(x, y=0):\n    {body}\n", f"<{body}>"), 0)
+    found = recorder.located()[0]
     assert [str(t.kind) for t in found] == kinds if isinstance(found, tuple) else kinds == []
 
 
@@ -405,8 +405,8 @@ def test_a_returned_value_is_looked_for_in_the_callers() -> None:
             return x * 2
         return x
 
-    ear, _ = listen(f, 1)
-    (found,) = ear.located()
+    recorder, _ = listen(f, 1)
+    (found,) = recorder.located()
     assert isinstance(found, tuple)
     assert (found[0].kind, found[0].text, found[0].function) == ("if", "is_small(x)", f.__qualname__)
     assert (found[0].leads_to(1), found[0].leads_to(5)) == ("then", NOTHING)
@@ -447,8 +447,8 @@ def test_reasons(statement: str, reason: str) -> None:
 
 
 def test_a_returned_value_without_known_callers() -> None:
-    ear, _ = listen(is_small, 1)
-    (value,) = ear.asked
+    recorder, _ = listen(is_small, 1)
+    (value,) = recorder.asked
     found = locate(value.code, value.instruction, leaving="item")
     assert isinstance(found, Unlocated)
     assert found.reason == "its value is returned by is_big, and who asks there is not known"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from endoscope.analysis.conditionals import Test, Unlocated, locate
-from tests.analysis.small_ear import all_tests_of, define, first_test_of, listen, written
+from endoscope.analysis.branching.conditionals import Test, Unlocated, locate
+from tests.analysis.small_recorder import all_tests_of, define, first_test_of, listen, written
 
 
 def unlocated(function: Any, *values: Any) -> Unlocated:
@@ -192,7 +192,7 @@ def test_text_that_was_read_before_the_change_still_serves(tmp_path: Path) -> No
 def test_without_columns(tmp_path: Path) -> None:
     script = """
         import sys
-        from endoscope.analysis.conditionals import locate
+        from endoscope.analysis.branching.conditionals import locate
         class T:
             def __bool__(self):
                 frame = sys._getframe(1)
@@ -220,9 +220,9 @@ def test_without_columns(tmp_path: Path) -> None:
 def test_thousands_of_places_in_one_file() -> None:
     lines = [f"    if x > {n}: x = x + 1" for n in range(2000)]
     f = define("\n".join(["def f(x):", *lines, "    return x\n"]), "<long>")
-    ear, _ = listen(f, 0)
+    recorder, _ = listen(f, 0)
     started = time.process_time()
-    found = ear.decisions(None)
+    found = recorder.decisions(None)
     taken = time.process_time() - started
     assert len(found) == 2000
     assert isinstance(found[-1].test, Test) and found[-1].test.text == "x > 1999"

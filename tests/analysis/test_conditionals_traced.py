@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.analysis.conditionals import Test, Unlocated
-from endoscope.capture.decisions import decisions_by_node
+from endoscope.analysis.branching.conditionals import Test, Unlocated
+from endoscope.capture.views.decisions import decisions_by_node
 
 
 def told(model: Any, x: Any) -> list[str]:
     trace = endoscope.trace(model, x)
     lines = []
     for found in decisions_by_node(trace):
-        types = [" ".join(trace.raw(n).facts.type for n in part) for part in (found.test_nodes, found.branch_nodes)]
+        types = [" ".join(trace.raw(n).facts.type for n in part) for part in (found.test_ops, found.branch_ops)]
         kind = found.test.kind if isinstance(found.test, Test) else "?"
         lines.append(f"{kind} {found.value} -> {found.branch}; {types[0]} | {types[1]}".strip())
     return lines

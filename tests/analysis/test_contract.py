@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis import contract as module
-from endoscope.analysis.contract import contract, contract_links, join, members
+from endoscope.analysis.structure import contract as module
+from endoscope.analysis.structure.contract import contract, contract_links, join, members
 from endoscope.schema.graph import Use
 from tests.analysis.random_graphs import Links, Parents, all_paths, choices, link_lists, parent_lists
 

@@ -24,19 +24,19 @@ from tests.house.tree import ROOT, run_python
 randn = torch.randn
 
 
-class Ear(TorchFunctionMode):
+class SmallRecorder(TorchFunctionMode):
     """Counts every call that returns tensors: a list of (plain name, FLOPs)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[tuple[str, int | None]] = []
+        self.recorded: list[tuple[str, int | None]] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         outputs = [tuple(t.shape) for t in _flatten(result) if isinstance(t, Tensor)]
         if outputs:
             flops = count_flops(_plain(func), _shapes(args), _shapes(kwargs or {}), outputs)
-            self.heard.append((_plain(func), flops))
+            self.recorded.append((_plain(func), flops))
         return result
 
 
@@ -59,11 +59,11 @@ def _shapes(value: Any) -> Any:
 
 def ours(type_: str, run: Callable[[], Any]) -> int:
     """Our count of all calls of one type; all other calls must have a count too."""
-    with Ear() as ear:
+    with SmallRecorder() as recorder:
         run()
-    assert type_ in [name for name, _ in ear.heard]
-    assert not [name for name, count in ear.heard if count is None]
-    return sum(count for name, count in ear.heard if name == type_)
+    assert type_ in [name for name, _ in recorder.recorded]
+    assert not [name for name, count in recorder.recorded if count is None]
+    return sum(count for name, count in recorder.recorded if name == type_)
 
 
 def theirs(run: Callable[[], Any]) -> int:
@@ -226,9 +226,9 @@ def test_a_whole_network_agrees_with_torch() -> None:
         nn.Linear(8, 4),
     )
     x = randn(2, 3, 8, 8)
-    with Ear() as ear:
+    with SmallRecorder() as recorder:
         net(x)
-    counted = dict(ear.heard)
+    counted = dict(recorder.recorded)
     assert counted["conv2d"] + counted["linear"] == theirs(lambda: net(x))
     plane = 2 * 8 * 6 * 6
     assert counted["batch_norm"] == 7 * plane
@@ -352,10 +352,10 @@ def test_by_hand(type_: str, run: Callable[[Tensor], Any], expected: int) -> Non
 )
 def test_pooling_looks_at_every_element_of_every_window(layer: nn.Module, window: int) -> None:
     x = randn(2, 3, *[7] * int(type(layer).__name__[-2]))
-    with Ear() as ear:
+    with SmallRecorder() as recorder:
         out = layer(x)
     size = (out[0] if isinstance(out, tuple) else out).numel()
-    assert ear.heard[-1][1] == size * window
+    assert recorder.recorded[-1][1] == size * window
 
 
 @pytest.mark.parametrize(("size", "bins"), [((6, 8), (3, 2)), ((7, 5), (3, 4)), ((2, 3), (5, 3)), ((4, 4), (1, 1))])
@@ -384,9 +384,9 @@ def test_adaptive_pooling_measures_its_windows(size: tuple[int, int], bins: tupl
     ],
 )
 def test_unknown_is_none_and_never_a_guess(type_: str, run: Callable[[], Any]) -> None:
-    with Ear() as ear:
+    with SmallRecorder() as recorder:
         run()
-    assert ear.heard[-1] == (type_, None)
+    assert recorder.recorded[-1] == (type_, None)
 
 
 def test_a_name_nobody_knows() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.graph import Graph
+from endoscope.analysis.structure.graph import Graph
 from endoscope.errors import BadArgument, LookupFailed, NothingMatches
 from endoscope.schema.graph import GraphNode
 from endoscope.schema.ops import SourceLine
@@ -204,7 +204,7 @@ def test_networkx(graph: Graph) -> None:
 
 
 def test_it_needs_no_torch() -> None:
-    code = "import sys, endoscope.analysis.graph; sys.exit('torch' in sys.modules)"
+    code = "import sys, endoscope.analysis.structure.graph; sys.exit('torch' in sys.modules)"
     source = str(Path(__file__).parents[2] / "src")
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": source}).returncode == 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.naming import name_layers
+from endoscope.analysis.recurrence.naming import name_layers
 
 
 def slow_labels(types: list[str], keys: list[object]) -> list[tuple[str, int, int]]:

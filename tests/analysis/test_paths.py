@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.paths import count_paths, shortest_paths
-from endoscope.analysis.reach import children_of
+from endoscope.analysis.structure.paths import count_paths, shortest_paths
+from endoscope.analysis.structure.reach import children_of
 from tests.analysis.random_graphs import Parents, all_paths, parent_lists
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.patterns import Pattern, nearest, parse
+from endoscope.analysis.selecting.patterns import Pattern, nearest, parse
 from endoscope.errors import BadArgument
 
 

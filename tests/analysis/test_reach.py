@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.reach import ascend, children_of, descend, distances, reverse
+from endoscope.analysis.structure.reach import ascend, children_of, descend, distances, reverse
 
 Graph = list[list[int]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from endoscope.analysis.naming import name_layers
 from endoscope.analysis.recurrence import find_recurrence
+from endoscope.analysis.recurrence.naming import name_layers
 from endoscope.analysis.recurrence.tied import tied_parameters
 from tests.analysis.recurrence_programs import Program
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from endoscope.analysis.reshaping import cuts
+from endoscope.capture.views.reshaping import cuts
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 12, 64])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.rules import named, read_rule, read_where
+from endoscope.analysis.user_rules.rules import named, read_rule, read_where
 from endoscope.errors import BadArgument
 
 

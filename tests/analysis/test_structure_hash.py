@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.analysis.graph import Graph
+from endoscope.analysis.structure.graph import Graph
 from endoscope.schema.graph import GraphNode
 from tests.analysis.random_graphs import Parents, graph_of, parent_lists
 

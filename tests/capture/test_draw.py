@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import endoscope
 from endoscope.analysis.picture_code import GREEN, GREY, LIGHT_GREY, RED, YELLOW
-from endoscope.capture.draw import DotSource, draw
+from endoscope.capture.drawing.draw import DotSource, draw
 from endoscope.errors import BadArgument, MissingDependencyError
 from tests import models
 from tests.analysis.dot_reading import Drawn, read

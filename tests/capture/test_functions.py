@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from endoscope.capture.functions import (
+from endoscope.capture.record.functions import (
     CONTROL,
     LEAVING,
     NOT_OPERATIONS,

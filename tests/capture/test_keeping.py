@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.keeping import make_keeper
+from endoscope.capture.record.keeping import make_keeper
 from endoscope.errors import BadArgument, NothingMatches, ValueNotKept
 from tests.models import DemoNetwork, Mlp, RecurrentNetwork
 

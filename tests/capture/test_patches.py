@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import _SingleLevelFunction
 
 import endoscope
-from endoscope.capture import patches
+from endoscope.capture.patch import patches
 from tests.models import Fails, Mlp
 
 X = torch.rand(2, 5)
@@ -44,7 +44,7 @@ def unchanged() -> Iterator[dict[str, Any]]:
     assert set(before) == set(after)
     assert [key for key in before if before[key] is not after[key]] == []
     assert not patches.ACTIVE
-    assert not patches._observers.are_on and not patches._composites.are_on
+    assert not patches.OBSERVERS.are_on and not patches.COMPOSITES.are_on
 
 
 def exchanged(before: dict[str, Any]) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from endoscope.capture.rebuild import rebuilt
+from endoscope.capture.change.rebuild import rebuilt
 
 
 class Pair(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from endoscope.capture.leaves import TENSOR
-from endoscope.capture.settings import settings_text
+from endoscope.capture.record.leaves import TENSOR
+from endoscope.capture.views.settings import settings_text
 
 X = torch.zeros(2, 3)
 

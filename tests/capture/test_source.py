@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.source import INNER_FILES, source_line, user_frame, user_position
+from endoscope.capture.record.source import INNER_FILES, NO_POSITION, Position, position_outside, user_position
 
 
 def here() -> int:
@@ -28,7 +28,7 @@ def instruction_of(frame: FrameType) -> tuple[object, int]:
 def test_torch_and_the_tracer_are_inner_files() -> None:
     assert INNER_FILES[torch.__file__]
     assert INNER_FILES[nn.__file__]
-    assert INNER_FILES[inspect.getfile(user_frame)]
+    assert INNER_FILES[inspect.getfile(user_position)]
     assert not INNER_FILES[__file__]
     assert not INNER_FILES["<string>"]
 
@@ -36,29 +36,28 @@ def test_torch_and_the_tracer_are_inner_files() -> None:
 def test_the_raw_position_becomes_file_line_and_function() -> None:
     frame = sys._getframe()
     code, instruction = frame.f_code, frame.f_lasti
-    line = source_line(code, instruction)
+    line = Position(code, instruction).line
     assert line is not None
     assert (line.file, line.line, line.function) == (__file__, here() - 3, code.co_qualname)
     assert str(line) == f"{__file__}:{line.line} in {code.co_qualname}"
 
 
 def test_without_code_there_is_no_line() -> None:
-    assert source_line(None, -1) is None
+    assert NO_POSITION.line is None
 
 
 @pytest.mark.parametrize("function", [here, instruction_of, test_torch_and_the_tracer_are_inner_files])
 def test_every_instruction_has_the_line_that_python_gives_it(function: object) -> None:
     code = function.__code__  # type: ignore[attr-defined]
     for instruction, position in zip(range(0, len(code.co_code), 2), code.co_positions(), strict=True):
-        line = source_line(code, instruction)
+        line = Position(code, instruction).line
         assert line is not None
         if position[0] is not None:
             assert line.line == position[0]
 
 
 def test_this_very_frame_is_found() -> None:
-    frame = user_frame(0)
-    assert frame is sys._getframe()
+    assert position_outside(sys._getframe()).code is sys._getframe().f_code
     code, _ = (lambda: user_position())()
     assert code is not None and code.co_filename == __file__
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import endoscope
-from endoscope.analysis import anomalies
+from endoscope.analysis.user_rules import anomalies
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings import silence
 from tests.findings.runs import blobs, classifier, train

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import endoscope
-from endoscope.analysis import anomalies
+from endoscope.analysis.user_rules import anomalies
 from endoscope.cli import main
 from endoscope.errors import BadArgument, NotARecording
 from endoscope.findings import pairs

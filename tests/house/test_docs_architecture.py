@@ -36,13 +36,18 @@ def test_layers_are_there_unless_the_table_says_otherwise() -> None:
 def test_files_that_a_page_names_exist(page: Path, bases: tuple[Path, ...]) -> None:
     named = set(re.findall(r"[\w/]+\.py\b", page.read_text(encoding="utf-8")))
     assert named
-    missing = {name for name in named if not any((base / name).exists() for base in bases)}
+    missing = {name for name in named if not any(_is_below(base, name) for base in bases)}
     assert not missing, f"{relative(page)} names files that are not there"
+
+
+def _is_below(base: Path, name: str) -> bool:
+    """In the folder itself, or, of a README, in one of its sub-folders."""
+    return (base / name).exists() or (base == CAPTURE and any(CAPTURE.glob(f"*/{name}")))
 
 
 def test_every_file_of_the_hard_folder_is_explained() -> None:
     text = (CAPTURE / "README.md").read_text(encoding="utf-8")
-    files = {path.name for path in CAPTURE.glob("*.py") if path.name != "__init__.py"}
+    files = {path.name for path in CAPTURE.rglob("*.py") if path.name != "__init__.py"}
     assert not {name for name in files if name not in text}, "files that capture/README.md does not mention"
 
 

@@ -8,16 +8,16 @@ import torch
 
 import endoscope
 from endoscope import errors
-from endoscope.analysis.anomalies import Anomaly, Look
-from endoscope.capture.edit import Edit
-from endoscope.capture.loops import Loop
-from endoscope.capture.metadata import FunctionCall, ParameterUse, Place, Relations
-from endoscope.capture.modules import Layer, ModuleInfo
-from endoscope.capture.op import Op
-from endoscope.capture.result import Trace
-from endoscope.capture.structure import TraceGraph
-from endoscope.capture.summary import Timing, Totals
-from endoscope.capture.tables import Table
+from endoscope.analysis.user_rules.anomalies import Anomaly, Look
+from endoscope.capture.change.edit import Edit
+from endoscope.capture.views.loops import Loop
+from endoscope.capture.views.metadata import FunctionCall, ParameterUse, Place, Relations
+from endoscope.capture.views.modules import Layer, ModuleInfo
+from endoscope.capture.views.op import Op
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.structure import TraceGraph
+from endoscope.capture.views.summary import Timing, Totals
+from endoscope.capture.views.tables import Table
 from endoscope.findings.change_points import Change, Shift
 from endoscope.findings.finding import Finding
 from endoscope.findings.together import Correlation, Interval
@@ -50,17 +50,16 @@ PAGES = {
 
 # Without an underscore, because other layers of ours use them; not meant for users.
 OURS = {
-    Trace: """recorder values graph_data children raw op_at position_of keys_of passes_of labels near origin
-        returned_sequence arguments_with seal sealed with_values_of""",
+    Trace: """recorder values views graph_data children raw op_at position_of keys labels near origin of_kind caches
+        returned_sequence arguments_with conditions_by_node seal sealed with_values_of""",
     Edit: "text compute part arithmetic constant applies_to apply",
-    Op: "node",
+    Op: "node line",
     Table: "count index",  # every sequence has them
     Report: "fail",
     Recording: "read preload",
     Recordings: "get items keys values",  # every mapping has them
     Step: "raw_file config_json extra_json",
     **dict.fromkeys((Note, Gap, Histogram, Interval), "count index"),  # every tuple has them
-    **dict.fromkeys((FunctionCall, Relations, Place, ParameterUse), "op"),
 }
 
 

@@ -1,13 +1,11 @@
-"""Files are short, and nothing in them belongs to one machine."""
+"""Nothing in the files of the project belongs to one machine."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.house.tree import project_files, relative, sources
-
-LONGEST = 500  # lines; 300 is the aim, above 500 a file is two concepts
+from tests.house.tree import project_files, relative
 
 # Written in pieces, so that this file does not contain what it forbids.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|root|tmp|home|users|opt)" + "/", re.IGNORECASE)
@@ -29,11 +27,6 @@ def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return ""  # pictures and other binaries
-
-
-@pytest.mark.parametrize("path", sources(), ids=relative)
-def test_source_files_are_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
 def test_no_paths_of_one_machine() -> None:

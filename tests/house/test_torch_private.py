@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.tree import PACKAGE, relative, run_python, sources
 
-HOME = PACKAGE / "capture" / "torch_private.py"
+HOME = PACKAGE / "capture" / "patch" / "torch_private.py"
 LAYERS_WITHOUT_IT = {"stats"}  # it may not import `capture`; what it uses stands in the docstring of the file
 ATTRIBUTES = re.compile(r"`(_[a-z]\w*)`")
 
@@ -96,7 +96,7 @@ def _defined(source: str) -> list[tuple[str, int]]:
 
 def test_the_compiler_is_not_loaded() -> None:
     """It takes most of a second, and is loaded by whoever compiles something."""
-    result = run_python("import endoscope.capture.torch_private\nassert 'torch._dynamo' not in sys.modules")
+    result = run_python("import endoscope.capture.patch.torch_private\nassert 'torch._dynamo' not in sys.modules")
     assert result.returncode == 0, result.stderr
 
 

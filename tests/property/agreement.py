@@ -57,8 +57,8 @@ class _Comparison:
         self._compare_types(oracle, made)
         if self.found:
             return
-        for op, heard in zip(made, oracle.ops, strict=True):
-            self._compare(f"{op.label} ({heard.step.text})", op, heard.parents, heard.values if values else [])
+        for op, recorded in zip(made, oracle.ops, strict=True):
+            self._compare(f"{op.label} ({recorded.step.text})", op, recorded.parents, recorded.values if values else [])
         for op, value in zip(trace.inputs, oracle.input_values, strict=True):
             self._compare(op.label, op, set(), [value] if values else [])
         for op, (parents, value) in zip(trace.outputs, oracle.outputs, strict=True):
@@ -68,9 +68,9 @@ class _Comparison:
         )
 
     def _compare_types(self, oracle: Oracle, made: list[Any]) -> None:
-        heard, expected = [op.type for op in made], [entry.step.type for entry in oracle.ops]
-        if heard != expected:
-            self.found.append(f"operations: the trace has {heard}, the program is {expected}")
+        recorded, expected = [op.type for op in made], [entry.step.type for entry in oracle.ops]
+        if recorded != expected:
+            self.found.append(f"operations: the trace has {recorded}, the program is {expected}")
 
     def _compare(self, name: str, op: Any, parents: set[Maker], values: list[Tensor]) -> None:
         self._compare_makers(f"parents of {name}", {self._makers[p.node] for p in op.parents}, parents)

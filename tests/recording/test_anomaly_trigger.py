@@ -14,7 +14,7 @@ from torch import nn
 
 import endoscope
 from endoscope import policies
-from endoscope.analysis import anomalies
+from endoscope.analysis.user_rules import anomalies
 from endoscope.errors import RecordingWarning
 from endoscope.query.recording import Recording
 from endoscope.recording.anomalies import OnAnomaly

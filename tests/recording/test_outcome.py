@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.recorder import Recorder
+from endoscope.capture.record.recorder import Recorder
 
 
 class Net(nn.Module):

@@ -6,7 +6,6 @@ so that a corrupted value is that of one operation and not also that of its view
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.records import SOURCE, Source
+from endoscope.capture.record.records import SOURCE, Source
+from endoscope.capture.views.trace_data import sealed_property
 from endoscope.schema.ops import Kind
 from tests.models import Mlp
 
@@ -69,10 +69,9 @@ def traced(name: str) -> Any:
 
 def refresh(trace: Any) -> None:
     """Forget everything that was derived from the recorder's data."""
-    for name, value in list(vars(type(trace)).items()):
-        if isinstance(value, functools.cached_property):
-            vars(trace).pop(name, None)
-    trace._alive.clear()
+    for name in [name for name in vars(trace) if isinstance(getattr(type(trace), name, None), sealed_property)]:
+        del vars(trace)[name]
+    trace.views.clear()
 
 
 def computed(trace: Any) -> list[Any]:
@@ -80,8 +79,8 @@ def computed(trace: Any) -> list[Any]:
 
 
 def falsify(trace: Any, op: Any, **fields: Any) -> None:
-    """Replace fields of what was heard about an operation."""
-    trace.recorder.nodes[op.node] = tuple(trace.raw(op.node)._replace(**fields))
+    """Replace fields of what was recorded about an operation."""
+    trace.recorder.nodes[op.node] = trace.raw(op.node)._replace(**fields)
     refresh(trace)
 
 
@@ -106,7 +105,7 @@ def redirect(trace: Any, op: Any, position: int, slot: Any) -> None:
 
 
 def pretend_constant(trace: Any, op: Any) -> None:
-    """As if the operation had not been heard: its result comes from nowhere."""
+    """As if the operation had not been recorded: its result comes from nowhere."""
     trace.recorder.sources[op.node] = Source(Kind.CONSTANT, "", -1)
     falsify(trace, op, facts=SOURCE[Kind.CONSTANT], func=None, args=(), kwargs=None, reads=[])
 
@@ -121,7 +120,7 @@ def remove(trace: Any, op: Any) -> None:
         return bypass if isinstance(read, int) and read in slots else read
 
     recorder.nodes[:] = [
-        tuple(trace.raw(n)._replace(reads=[instead(r) for r in trace.raw(n).reads]))
+        trace.raw(n)._replace(reads=[instead(r) for r in trace.raw(n).reads])
         for n in range(len(recorder.nodes))
         if n != gone
     ]

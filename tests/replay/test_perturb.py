@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import endoscope
+from endoscope.capture.record.records import slots_of
 from endoscope.replay.operands import call_again
 from endoscope.replay.perturb import excuse, variants
 
@@ -79,7 +80,7 @@ def last(target: Callable[..., Any], x: Tensor = X) -> tuple[Any, dict[str, Any]
     trace = endoscope.trace(target, x)
     op = [op for op in (*trace.ops, *trace.orphans) if op.kind == "computed"][-1]
     baseline = call_again(op)
-    slots = [s for read in op._raw.reads for s in ([read] if isinstance(read, int) else read) if s >= 0]
+    slots = [s for read in op._raw.reads for s in slots_of(read)]
     return op, {trace.op_at(trace.recorder.slot_node[s]).type: excuse(op, s, baseline) for s in slots}
 
 
@@ -134,7 +135,7 @@ def test_a_parent_that_is_claimed_falsely_has_no_excuse() -> None:
     trace = endoscope.trace(lambda x: x.exp() + x.sin(), X)
     add, exp, sin = trace["add_1"], trace["exp_1"], trace["sin_1"]
     # `add` is said to have read, where it read sin, sin laid over exp: exp cannot be seen there.
-    trace.recorder.nodes[add.node] = tuple(add._raw._replace(reads=[sin.slots[0], (exp.slots[0], sin.slots[0])]))
+    trace.recorder.nodes[add.node] = add._raw._replace(reads=[sin.slots[0], (exp.slots[0], sin.slots[0])])
     assert excuse(add, exp.slots[0], call_again(add)) == ""
     assert excuse(add, sin.slots[0], call_again(add)) is None
 
@@ -145,7 +146,7 @@ def test_a_false_parent_of_any_dtype_has_no_excuse(dtype: torch.dtype) -> None:
     trace = endoscope.trace(lambda x: (x.to(dtype), x.sin()), X)
     narrow, sin = trace["to_1"], trace["sin_1"]
     claimed = (narrow.slots[0], sin._raw.reads[0])
-    trace.recorder.nodes[sin.node] = tuple(sin._raw._replace(reads=[claimed]))
+    trace.recorder.nodes[sin.node] = sin._raw._replace(reads=[claimed])
     assert excuse(sin, narrow.slots[0], call_again(sin)) == ""
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.state import State, random_states, set_random_states
+from endoscope.capture.change.state import State, random_states, set_random_states
 from tests.models import Mlp
 
 X = torch.rand(3, 5)

@@ -1,6 +1,6 @@
-"""`trace()` and `tracing()`: listen to a module or a function.
+"""`trace()` and `tracing()`: record a module or a function.
 
-tracing.__enter__ ─► patches.activate ─► Recorder hears ─► tracing.__exit__ ─► patches.deactivate ─► Trace
+tracing.__enter__ ─► patches.activate ─► Recorder records ─► tracing.__exit__ ─► patches.deactivate ─► Trace
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.boundary import add_inputs, add_outputs, bound_names
-from endoscope.capture.choosing import changes_in
-from endoscope.capture.compiled_calls import without_compiled_calls
-from endoscope.capture.editor import following
-from endoscope.capture.fingerprint import take_fingerprints
-from endoscope.capture.gradients import Gradients
-from endoscope.capture.keeping import Save, make_keeper
-from endoscope.capture.patches import activate, deactivate, unheard
-from endoscope.capture.plan import Plan
-from endoscope.capture.rebuild import rebuilt
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State, names_seen_by
-from endoscope.capture.unseen import look_for_unseen
+from endoscope.capture.change.choosing import changes_in
+from endoscope.capture.change.editor import following
+from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.change.state import State, names_seen_by
+from endoscope.capture.patch.compiled import without_compiled_calls
+from endoscope.capture.patch.patches import activate, deactivate, untraced
+from endoscope.capture.record.fingerprint import take_fingerprints
+from endoscope.capture.record.gradients import Gradients
+from endoscope.capture.record.hot_path import attach
+from endoscope.capture.record.keeping import Keeper, Save, make_keeper
+from endoscope.capture.record.leaves import named_arguments
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.unseen import look_for_unseen
+from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind
 
@@ -72,15 +73,15 @@ def _call(found: Trace, target: Target, args: Any, kwargs: Any, final: Callable[
     is_module = isinstance(recorder.target, torch.nn.Module)
     if not is_module:
         recorder.inside_target, recorder.stranger_kind = True, Kind.CONSTANT
-        add_inputs(recorder, bound_names(target, args, kwargs))
+        recorder.add_inputs(named_arguments(target, args, kwargs))
     found.result = final(target(*args, **kwargs))
     if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
-        add_outputs(recorder, found.result)
+        recorder.add_outputs(found.result)
 
 
 def dry_run(target: Target, args: Any, kwargs: Any, seed: int | None = None) -> Trace:
     """The structure of a run that leaves no trace in the target, its arguments, random states, or other traces."""
-    with unheard():
+    with untraced():
         state = State(target, args, kwargs, copy_parameters=False)
         # Caches that are handed in may be filled by the run: it gets copies of everything but the tensors.
         copies, named = rebuilt((args, kwargs), lambda tensor: tensor, always=True)
@@ -111,11 +112,13 @@ def tracing(
     recorder.save_text = repr(save)
     if keeper is not None:
         keeper.recorder = recorder
+    attach(recorder)
     found = Trace(recorder, know_target(recorder, target))
     found.seed = seed
     found.timing.started = time.time()
     clock = time.perf_counter()
-    with _seeded(seed), without_compiled_calls(recorder):
+    modules = [module for _, module in recorder.calls.addresses.values()]
+    with _seeded(seed), without_compiled_calls(modules):
         recorder.random_state = torch.get_rng_state()
         activate(recorder)
         try:
@@ -130,18 +133,17 @@ def tracing(
             deactivate(recorder)
             found.timing.run = time.perf_counter() - clock
             found.timing.ended = time.time()
-            _finish(found)
+            _finish(found, keeper)
 
 
-def _finish(found: Trace) -> None:
+def _finish(found: Trace, keeper: Keeper | None) -> None:
     """Everything that must be done while the tensors are as the traced code left them."""
     recorder = found.recorder
     recorder.complete_sources()
-    found.timing.ops = sum(node[9] - node[8] for node in recorder.nodes) * 1e-9
+    found.timing.ops = sum([node.ended - node.started for node in recorder.nodes]) * 1e-9
     take_fingerprints(recorder)
     found.seal()
     look_for_unseen(found)
-    keeper = recorder.keeper
     recorder.close()
     if keeper is not None:
         keeper.settle(found)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from endoscope.analysis import anomalies as registry
-from endoscope.analysis.anomalies import Anomaly, make
-from endoscope.analysis.conditions import OF_SAMPLE, Comparison
-from endoscope.analysis.patterns import nearest
-from endoscope.analysis.rules import named
+from endoscope.analysis.selecting.patterns import nearest
+from endoscope.analysis.user_rules import anomalies as registry
+from endoscope.analysis.user_rules.anomalies import Anomaly, make
+from endoscope.analysis.user_rules.conditions import OF_SAMPLE, Comparison
+from endoscope.analysis.user_rules.rules import named
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings import per_sample, settings
 from endoscope.findings.asking import ask

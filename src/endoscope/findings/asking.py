@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from endoscope.analysis.anomalies import Anomaly, Look
+from endoscope.analysis.user_rules.anomalies import Anomaly, Look
 from endoscope.errors import BadArgument
 from endoscope.findings import per_sample
 from endoscope.findings.facts import Facts

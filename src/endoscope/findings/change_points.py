@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from endoscope.analysis.change_points import FEWEST, SPREADS, change_points
 from endoscope.errors import BadArgument, LookupFailed
+from endoscope.findings.change_point_search import FEWEST, SPREADS, change_points
 from endoscope.findings.facts import Facts
 from endoscope.findings.one_trial import one_trial
 from endoscope.findings.rows import Rows

@@ -10,7 +10,7 @@ from os import PathLike
 
 import numpy as np
 
-from endoscope.analysis.anomalies import Anomaly
+from endoscope.analysis.user_rules.anomalies import Anomaly
 from endoscope.errors import BadArgument
 from endoscope.findings import association, pairs
 from endoscope.findings.event import LABELS, ORDER, Event

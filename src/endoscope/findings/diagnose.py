@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from endoscope.analysis.anomalies import Anomaly
+from endoscope.analysis.user_rules.anomalies import Anomaly
 from endoscope.findings import ranking, settings, silence
 from endoscope.findings.anomalies import as_check, check_names, choose_own, of_trial
 from endoscope.findings.check import Check, Limits, Seen, Stage

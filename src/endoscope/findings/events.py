@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from endoscope.analysis.anomalies import Anomaly
-from endoscope.analysis.patterns import nearest
+from endoscope.analysis.selecting.patterns import nearest
+from endoscope.analysis.user_rules.anomalies import Anomaly
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings import anomalies, outliers, per_sample, ranking, settings
 from endoscope.findings.check import Check

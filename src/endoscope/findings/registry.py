@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterable
 from functools import cache
 
-from endoscope.analysis.patterns import nearest
+from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings import checks
 from endoscope.findings.check import Check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from endoscope.analysis.patterns import nearest
+from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.schema.recording import GRADIENT, Key
 

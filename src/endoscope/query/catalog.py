@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from endoscope.analysis.patterns import nearest
+from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import LookupFailed
 from endoscope.query import sql
 from endoscope.query.recording import Recording

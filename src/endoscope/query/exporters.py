@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from endoscope.analysis.patterns import nearest
+from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query.recording import Recording
 from endoscope.schema import plugins

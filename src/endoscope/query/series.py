@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from endoscope.analysis.patterns import nearest
+from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import arrays
 from endoscope.query.columns import Columns, Lists

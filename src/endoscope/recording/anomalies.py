@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from endoscope.analysis.anomalies import Anomaly, Look
-from endoscope.analysis.conditions import OF_SAMPLE, Condition
+from endoscope.analysis.user_rules.anomalies import Anomaly, Look
+from endoscope.analysis.user_rules.conditions import OF_SAMPLE, Condition
 from endoscope.errors import BadArgument
 from endoscope.recording.triggers import NOTHING, PATIENCE_STEPS, Trigger
 from endoscope.recording.unusual import Stretch

@@ -32,7 +32,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.regions import version_of
+from endoscope.capture.record.regions import version_of
 from endoscope.recording.modes import quiet
 from endoscope.recording.watch import OwnHook
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from endoscope.capture.regions import storage_key, version_of
-from endoscope.capture.torch_private import is_wrapped as _is_transformed
-from endoscope.capture.torch_private import noted_operations as _operations
+from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
+from endoscope.capture.patch.torch_private import noted_operations as _operations
+from endoscope.capture.record.regions import storage_key, version_of
 from endoscope.recording.gradients import OURS, Gradients
 from endoscope.recording.meter import size_of
 from endoscope.recording.modes import quiet

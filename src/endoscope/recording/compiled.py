@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from endoscope.capture.compiled_calls import put_back_compiled, take_off_compiled
-from endoscope.capture.torch_private import ANY_GLOBAL_HOOK, COMPILER
+from endoscope.capture.patch.compiled import put_back_compiled, take_off_compiled
+from endoscope.capture.patch.torch_private import ANY_GLOBAL_HOOK, COMPILER
 from endoscope.recording.names import Names
 
 _asked: Callable[[], bool] | None = None  # what torch asks whether there are global hooks, while it is patched

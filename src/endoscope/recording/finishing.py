@@ -26,8 +26,8 @@ from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
 from endoscope.store.writer import TrialWriter
 
 if TYPE_CHECKING:
-    from endoscope.analysis.anomalies import Look
-    from endoscope.analysis.rules import Where
+    from endoscope.analysis.user_rules.anomalies import Look
+    from endoscope.analysis.user_rules.rules import Where
 
 
 FUSED = "scaled_dot_product_attention"

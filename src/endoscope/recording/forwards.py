@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.sentences import NO_PASS
 from endoscope.recording.step import Step

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from endoscope.capture.regions import version_of, versions_of
+from endoscope.capture.record.regions import version_of, versions_of
 from endoscope.recording.modes import quiet
 from endoscope.schema.recording import GRADIENT
 

@@ -11,10 +11,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from endoscope.analysis.contract import contract_links
-from endoscope.capture.reads import named_reads
-from endoscope.capture.records import slots_of
-from endoscope.capture.source import source_line
+from endoscope.analysis.structure.contract import contract_links
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.reads import named_reads
 from endoscope.recording.tracer import StepRecorder
 from endoscope.schema.graph import Use
 
@@ -39,8 +38,7 @@ ShapeOf = Callable[[int], tuple[int, ...] | None]
 
 def place_of(recorder: StepRecorder, slot: int) -> str:
     """file:line of the operation that made a tensor."""
-    node = recorder.nodes[recorder.slot_node[slot]]
-    line = source_line(node[10], node[11])
+    line = recorder.nodes[recorder.slot_node[slot]].position.line
     return "" if line is None else f"{line.file}:{line.line}"
 
 
@@ -63,9 +61,9 @@ def first_calls(recorder: StepRecorder) -> dict[int, int]:
     """Slot -> the module call in which it was first read."""
     calls: dict[int, int] = {}
     for node in recorder.nodes:
-        for read in node[4]:
+        for read in node.reads:
             for slot in slots_of(read):
-                calls.setdefault(slot, node[12])
+                calls.setdefault(slot, node.call)
     return calls
 
 
@@ -80,8 +78,8 @@ def _describe(
     is_owned = item.kind in ("parameter", "buffer")
     if item.slot >= 0 and (item.slot in reads or not is_owned):  # what nothing has read has no place
         node = recorder.nodes[recorder.slot_node[item.slot]]
-        described["type"] = node[0].type
-        described["modules"] = list(recorder.calls.path(reads[item.slot] if is_owned else node[12]))
+        described["type"] = node.facts.type
+        described["modules"] = list(recorder.calls.path(reads[item.slot] if is_owned else node.call))
     return described
 
 

@@ -20,12 +20,11 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from endoscope.capture.boundary import bound_names
-from endoscope.capture.leaves import named_leaves
-from endoscope.capture.torch_private import backward_task as _task
-from endoscope.capture.torch_private import dispatch_depth as _dispatch_modes
-from endoscope.capture.torch_private import is_wrapped as _is_transformed
-from endoscope.capture.torch_private import stack_depth as _modes
+from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.patch.torch_private import dispatch_depth as _dispatch_modes
+from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
+from endoscope.capture.patch.torch_private import stack_depth as _modes
+from endoscope.capture.record.leaves import named_arguments, named_leaves
 from endoscope.recording.captured import Captured
 from endoscope.recording.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.inside import InsideMode
@@ -208,7 +207,7 @@ class Hooks:
         dim = watch.batch_dim if watch is not None else captured.names.batch_dim
         leaves = [
             (path, leaf)
-            for name, value in bound_names(module.forward, args, kwargs)
+            for name, value in named_arguments(module.forward, args, kwargs)
             for path, leaf in named_leaves(value, name)
             if isinstance(leaf, Tensor) and not isinstance(leaf, torch.nn.Parameter)
         ]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.reads import parents_of
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.record.calls import OUTSIDE
+from endoscope.capture.views.reads import parents_of
 from endoscope.recording.captured import Captured
 from endoscope.recording.graph import Item, place_of
 from endoscope.recording.structures import Structure
@@ -119,8 +120,8 @@ class _Incident:
         recorder = self._recorder
         inside: dict[int, list[int]] = {}  # call of a function -> its nodes
         for number, raw in enumerate(recorder.nodes):
-            if raw[12] >= 0 and recorder.calls.entries[raw[12]].is_function:
-                inside.setdefault(raw[12], []).append(number)
+            if raw.call != OUTSIDE and recorder.calls.entries[raw.call].is_function:
+                inside.setdefault(raw.call, []).append(number)
         for call in sorted(inside, reverse=True):
             above, below = _above(recorder, inside[call]), _below(recorder, inside[call])
             if above & wrong and not below & wrong and (below & right or not below & (wrong | right)):
@@ -152,7 +153,7 @@ class _Incident:
         number = first.get(origin.node)
         if number is None:
             return replace(origin, inputs=inputs, exact=False)
-        path = self._recorder.calls.path(self._recorder.nodes[number][12])
+        path = self._recorder.calls.path(self._recorder.nodes[number].call)
         is_gradient = origin.of == "gradient"
         return replace(
             origin, inputs=inputs, exact=origin.exact and same, module=path[-1] if path else "",
@@ -165,7 +166,7 @@ class _Incident:
         if number is None:
             return ""
         named = self._items.get(number)
-        return named[0].node if named else self._sources.get(number) or str(self._recorder.nodes[number][0].type)
+        return named[0].node if named else self._sources.get(number) or self._recorder.nodes[number].facts.type
 
     def _node_near(self, number: int, upwards: bool) -> str:
         """The recorded node that shows it first: the operation itself, or the nearest below (above, of gradients)."""
@@ -199,7 +200,7 @@ def _below(recorder: StepRecorder, nodes: Iterable[int]) -> set[int]:
 
 
 def _line(recorder: StepRecorder, number: int) -> str:
-    return place_of(recorder, recorder.nodes[number][5])
+    return place_of(recorder, recorder.nodes[number].slot)
 
 
 def _strange(package: Package) -> list[int]:

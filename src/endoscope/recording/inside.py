@@ -11,9 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from endoscope.capture.functions import KNOWN, describe
-from endoscope.capture.observers import OwnMode
-from endoscope.capture.patches import close_composites, open_composites
+from endoscope.capture.patch.composites import OwnMode, close_composites, open_composites
+from endoscope.capture.record.functions import facts_of
 from endoscope.recording.modes import put_on, take_off
 
 #: Holds the result of an operation: its type, the address of the module around it, the tensor.
@@ -59,7 +58,7 @@ class InsideMode(OwnMode):
         if self._modules and isinstance(out, Tensor):
             wanted = self.wanted.get(self._modules[-1])
             if wanted is not None:
-                facts = KNOWN.get(func) or KNOWN.setdefault(func, describe(func))
+                facts = facts_of(func)
                 if facts.type in wanted:
                     self._hold(facts.type, self._modules[-1], out)
         return out

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 
-from endoscope.analysis.anomalies import Look
-from endoscope.analysis.rules import Where, named
+from endoscope.analysis.user_rules.anomalies import Look
+from endoscope.analysis.user_rules.rules import Where, named
 from endoscope.recording.captured import Captured
 from endoscope.recording.measuring import all_rows
 from endoscope.recording.meter import Row

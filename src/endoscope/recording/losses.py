@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.leaves import argument_tensors
-from endoscope.capture.source import position_outside
+from endoscope.capture.record.leaves import argument_tensors
+from endoscope.capture.record.source import position_outside
 from endoscope.recording.gradients import DEFAULT
 from endoscope.recording.modes import quiet
 from endoscope.recording.outside import Known, Op, OutsideMode, data_of, targets_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.regions import version_of
+from endoscope.capture.record.regions import version_of
 from endoscope.recording.captured import Captured, Entry
 from endoscope.recording.gradients import Found
 from endoscope.recording.meter import Meter, Name, Row, dim_of

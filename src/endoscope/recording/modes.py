@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from endoscope.capture.torch_private import DisableTorchFunction as _without_functions
-from endoscope.capture.torch_private import dispatch_depth as _dispatch_depth
-from endoscope.capture.torch_private import global_device
-from endoscope.capture.torch_private import mode_stack as _mode_stack
-from endoscope.capture.torch_private import no_dispatch_modes as _no_dispatch_modes
-from endoscope.capture.torch_private import pop_mode as _pop
-from endoscope.capture.torch_private import push_mode as _push
+from endoscope.capture.patch.torch_private import DisableTorchFunction as _without_functions
+from endoscope.capture.patch.torch_private import dispatch_depth as _dispatch_depth
+from endoscope.capture.patch.torch_private import global_device
+from endoscope.capture.patch.torch_private import mode_stack as _mode_stack
+from endoscope.capture.patch.torch_private import no_dispatch_modes as _no_dispatch_modes
+from endoscope.capture.patch.torch_private import pop_mode as _pop
+from endoscope.capture.patch.torch_private import push_mode as _push
 
 
 def quiet() -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.calls import Calls
-from endoscope.capture.regions import is_uninitialised
+from endoscope.capture.record.calls import Calls
+from endoscope.capture.record.regions import is_uninitialised
 from endoscope.recording.watch import Watch
 
 _values, _forward_hooks = methodcaller("values"), attrgetter("_forward_hooks")

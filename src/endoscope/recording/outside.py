@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from endoscope.capture.leaves import argument_tensors
-from endoscope.capture.observers import OwnMode
-from endoscope.capture.patches import close_composites, open_composites
+from endoscope.capture.patch.composites import OwnMode, close_composites, open_composites
+from endoscope.capture.record.leaves import argument_tensors
 from endoscope.recording.modes import put_on, take_off
 
 _READ_GRAD: Any = Tensor.grad.__get__  # type: ignore[union-attr]  # as `zero_grad` does for each parameter

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from endoscope.capture.regions import storage_key, version_of, versions_of
-from endoscope.capture.torch_private import foreach_copy_ as _foreach_copy_
+from endoscope.capture.patch.torch_private import foreach_copy_ as _foreach_copy_
+from endoscope.capture.record.regions import storage_key, version_of, versions_of
 from endoscope.recording.modes import quiet
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from endoscope.capture.patch_list import Patch, PatchList
-from endoscope.capture.torch_private import BACKWARD_PASS, CLIPPING
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.patch.patch_list import Patch, PatchList
+from endoscope.capture.patch.torch_private import BACKWARD_PASS, CLIPPING
+from endoscope.capture.patch.torch_private import backward_task as _task
 
 
 class Listener(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
-from endoscope.analysis.anomalies import Anomaly
+from endoscope.analysis.user_rules.anomalies import Anomaly
 from endoscope.errors import BadArgument
 from endoscope.recording.arguments import whole
 from endoscope.recording.triggers import Trigger, on_nonfinite, on_outlier_samples, on_spike

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from endoscope.capture.aliasing import Read
-from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.records import Node
-from endoscope.capture.result import Trace
+from endoscope.capture.record.aliasing import Read
+from endoscope.capture.record.functions import UNINITIALISED
+from endoscope.capture.record.records import Node
 from endoscope.capture.trace import tracing
+from endoscope.capture.views.result import Trace
 from endoscope.recording.captured import Captured
 from endoscope.recording.modes import quiet
 from endoscope.recording.structures import Structure
@@ -99,7 +99,7 @@ class SecondRun:
         buffers = dict(names.buffers)
         recorder = self.trace.recorder
         for number, source in self.recorder.sources.items():
-            slot = self.recorder.nodes[number][5]
+            slot = self.recorder.nodes[number].slot
             if source.kind is Kind.OUTPUT:
                 continue
             with quiet():
@@ -134,10 +134,10 @@ class SecondRun:
     # ---- operations ------------------------------------------------------------------------------
 
     def _compute(self, number: int) -> None:
-        raw = Node(*self.recorder.nodes[number])
+        raw = self.recorder.nodes[number]
         heard = self.trace.recorder
         before = len(heard.nodes)
-        slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
+        slots = raw.results
         is_data = bool(slots) and all(slot in self._data for slot in slots)
         try:
             found = [] if is_data else self._outputs_held(raw) if _is_the_users(raw) else self._results(number, raw)
@@ -155,7 +155,7 @@ class SecondRun:
     def _outputs_held(self, raw: Node) -> list[Tensor]:
         """What the step itself computed, if that is held."""
         with quiet():
-            found = [self._held(slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
+            found = [self._held(slot) for slot in raw.returned]
         there = [tensor for tensor in found if tensor is not None]
         if not there or len(there) < len(found):
             raise _Lost
@@ -183,7 +183,7 @@ class SecondRun:
 
     def _seen(self, read: Read, raw: Node) -> Tensor:
         """What stands for an argument."""
-        if read == -1:  # only its memory is used
+        if read == ():  # only its memory is used
             return self._room(raw)
         tensor = self._tensors.get(read) if isinstance(read, int) else self._overwritten(read)
         if tensor is None:
@@ -193,7 +193,7 @@ class SecondRun:
     def _overwritten(self, slots: tuple[int, ...]) -> Tensor | None:
         """A tensor that was written through views: the oldest value tells which, unless it is a view's own."""
         first = self._tensors.get(slots[0])
-        wrote = self.recorder.nodes[self.recorder.slot_node[slots[0]]][0].written is not None
+        wrote = self.recorder.nodes[self.recorder.slot_node[slots[0]]].facts.written is not None
         return first._base if first is not None and wrote and first._base is not None else first
 
     def _room(self, raw: Node) -> Tensor:
@@ -204,7 +204,7 @@ class SecondRun:
         for slot in range(raw.slot - 1, max(raw.slot - _LOOK_BACK, -1), -1):
             tensor = self._tensors.get(slot)
             if tensor is not None and tensor.shape == meta.shape and tensor.dtype == meta.dtype:
-                facts = self.recorder.nodes[self.recorder.slot_node[slot]][0]
+                facts = self.recorder.nodes[self.recorder.slot_node[slot]].facts
                 if tensor._base is not None or facts.type in UNINITIALISED or facts.written is not None:
                     return tensor
         with quiet():
@@ -223,7 +223,7 @@ class SecondRun:
     def _join_outputs(self) -> None:
         """An output that several operations wrote into has a slot of its own."""
         for number, source in self.recorder.sources.items():
-            raw = Node(*self.recorder.nodes[number])
+            raw = self.recorder.nodes[number]
             if source.kind is Kind.OUTPUT and raw.slot not in self._tensors and raw.reads:
                 with contextlib.suppress(_Lost):
                     self._know(raw.slot, self._seen(raw.reads[0], raw))
@@ -272,7 +272,7 @@ def shortage(recorder: StepRecorder) -> str:
     """Why a second run is not attempted; "" if there is room for it."""
     needed: Counter[torch.device] = Counter()
     device = torch.device("cpu")
-    for raw in (Node(*node) for node in recorder.nodes):
+    for raw in recorder.nodes:
         device = raw.device or device  # most lie where the one before lay
         if raw.shape is not None:
             needed[device] += _COPIES * raw.shape.numel() * raw.dtype.itemsize

@@ -47,7 +47,7 @@ class Selection:
         recorder = tracer.recorder
 
         def came(node: int, slot: int, tensor: Tensor) -> bool:
-            type_ = recorder.nodes[node][0].type
+            type_ = recorder.nodes[node].facts.type
             if not self._may_mean(type_):
                 return False
             path = recorder.calls.path(recorder.calls.current)
@@ -66,8 +66,8 @@ class Selection:
         if not self.patterns:
             return type_ == ATTENTION
         # Imported here and below: most runs have no patterns, and what these need takes long to load.
-        from endoscope.analysis.patterns import Pattern
-        from endoscope.capture.keeping import SomeOp
+        from endoscope.analysis.selecting.patterns import Pattern
+        from endoscope.capture.record.keeping import SomeOp
 
         for selector in self.patterns:
             if isinstance(selector, Pattern) and selector.field in ("", "type"):
@@ -83,7 +83,7 @@ class Selection:
         functions = [entry for entry in captured.entries if entry.function >= 0]
         if not functions or not self.patterns or captured.tracer is None:
             return
-        from endoscope.capture.result import Trace
+        from endoscope.capture.views.result import Trace
 
         trace = Trace(captured.tracer.recorder, "step")
         trace.seal()

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from endoscope.capture.eager import run_compiled_code_again, run_compiled_code_eagerly
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.patch.compiled import run_compiled_code_again, run_compiled_code_eagerly
+from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.errors import BadArgument
 from endoscope.recording import forks
 from endoscope.recording.boundaries import Passes, probes_of

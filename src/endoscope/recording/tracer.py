@@ -11,20 +11,18 @@ operation's own result is handed on, the recorder stops, and the step has no gra
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from endoscope.capture import boundary
-from endoscope.capture.calls import Call
-from endoscope.capture.ear import make_ear
-from endoscope.capture.functions import FunctionFacts
-from endoscope.capture.patches import activate, deactivate
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import slots_of
-from endoscope.capture.regions import version_of
+from endoscope.capture.patch.patches import activate, deactivate
+from endoscope.capture.record.calls import OUTSIDE, Call
+from endoscope.capture.record.functions import FunctionFacts
+from endoscope.capture.record.hot_path import attach
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.record.regions import version_of
 from endoscope.recording.modes import put_on, quiet, take_off
 from endoscope.recording.names import Names
 from endoscope.recording.outcome import shielded
@@ -53,7 +51,7 @@ class Keeper:
         is_held = came is not None and node not in self.recorder.sources and came(node, slot, tensor)
         return is_held or self.recorder.calls.current < 0
 
-    def module_ended(self, _: int, __: Any) -> None:
+    def module_ended(self, _: int) -> None:
         """Hooks hold what modules return."""
 
     def settle(self, _: Any) -> None:
@@ -77,9 +75,7 @@ class StepRecorder(Recorder):
         self.calls.adopt(names.calls)
         self.target = next((watch.module for watch in names.roots.values()), None)
         self.random_state = torch.get_rng_state()
-
-    def begin_hearing(self) -> None:
-        self.__torch_function__ = MethodType(shielded(self, make_ear(self)), self)  # type: ignore[method-assign]
+        attach(self, lambda handler: shielded(self, handler))
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """After the step has ended: should we still be on somebody's stack, we are not noticed there."""
@@ -127,8 +123,6 @@ class StepRecorder(Recorder):
                 super().leave(call)
             except Exception as error:
                 self.give_up("the end of a module call", error)
-
-    call_module = boundary.call_module
 
     def give_up(self, where: str, error: BaseException) -> None:
         self.given_up = True
@@ -182,7 +176,7 @@ class Tracer:
         if recorder.given_up:
             return -1
         read = recorder.read(tensor)
-        if not isinstance(read, int) or read < 0:
+        if not isinstance(read, int):
             return self._slot_of_patchwork(tensor)
         return self.keep(read, tensor)
 
@@ -190,8 +184,7 @@ class Tracer:
         """From now on the recorder copies the value of a slot if somebody is about to overwrite it."""
         recorder = self.recorder
         if slot not in recorder.kept:
-            recorder.kept[slot] = tensor
-            recorder.kept_versions[slot] = version_of(tensor)
+            recorder.hold(slot, tensor)
         return slot
 
     def _slot_of_patchwork(self, tensor: Tensor) -> int:
@@ -213,7 +206,7 @@ class Tracer:
     def named_slots(self) -> dict[str, int]:
         """Name of a parameter or buffer -> its slot."""
         recorder = self.recorder
-        return {source.name: recorder.nodes[n][5] for n, source in recorder.sources.items() if is_owned(source.kind)}
+        return {source.name: recorder.nodes[n].slot for n, source in recorder.sources.items() if is_owned(source.kind)}
 
     def is_owned_slot(self, slot: int) -> bool:
         source = self.recorder.sources.get(self.recorder.slot_node[slot])
@@ -227,7 +220,7 @@ class Tracer:
     def has_called(self, type_: str) -> bool:
         """Whether a watched module has used a function."""
         recorder = self.recorder
-        return any(node[0].type == type_ and node[12] >= 0 for node in recorder.nodes)
+        return any(node.facts.type == type_ and node.call != OUTSIDE for node in recorder.nodes)
 
     # ---- outside of the watched modules ----------------------------------------------------------
 
@@ -238,9 +231,9 @@ class Tracer:
         reached = set(derived)
         for number in range(start, len(recorder.nodes)):
             node = recorder.nodes[number]
-            reads = tuple(slot for read in node[4] for slot in slots_of(read))
-            results = tuple(range(node[5], node[5] + node[6] + node[7]))
-            call = self._outermost(node[12])
+            reads = tuple(slot for read in node.reads for slot in slots_of(read))
+            results = tuple(node.results)
+            call = self._outermost(node.call)
             if call is not None and id(call.module) in recorder.watched:
                 if number not in recorder.sources:
                     derived.update(results)
@@ -254,16 +247,12 @@ class Tracer:
                     continue
             if reached.intersection(reads):
                 reached.update(results)
-            ops.append(Op(reads, results, selects(node[0].type)))
+            ops.append(Op(reads, results, selects(node.facts.type)))
         return ops
 
     def _outermost(self, call: int) -> Call | None:
-        entries, found = self.recorder.calls.entries, None
-        while call >= 0:
-            if not entries[call].is_function:
-                found = entries[call]
-            call = entries[call].parent
-        return found
+        modules = [entry for entry in self.recorder.calls.around(call) if not entry.is_function]
+        return modules[-1] if modules else None
 
     # ---- values ----------------------------------------------------------------------------------
 

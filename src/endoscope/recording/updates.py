@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.recording.captured import Captured
 from endoscope.recording.modes import quiet
 from endoscope.recording.sentences import IN_EVALUATION_MODE, LATE_UPDATE, NO_FORWARD

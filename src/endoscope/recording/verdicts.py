@@ -11,8 +11,8 @@ from endoscope.errors import EndoscopeError
 from endoscope.recording.metrics import plain_numbers
 
 if TYPE_CHECKING:  # what patterns need takes long to load, and most runs have none
-    from endoscope.analysis.anomalies import Look
-    from endoscope.analysis.rules import Where
+    from endoscope.analysis.user_rules.anomalies import Look
+    from endoscope.analysis.user_rules.rules import Where
 
 
 class NotKnownYet(EndoscopeError):

@@ -20,12 +20,12 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from endoscope.capture.torch_private import compiler_here, never_compile
-from endoscope.capture.torch_private import exchange_compiler as _exchange_compiler
+from endoscope.capture.patch.torch_private import compiler_here, never_compile
+from endoscope.capture.patch.torch_private import exchange_compiler as _exchange_compiler
 from endoscope.errors import BadArgument
 
 if TYPE_CHECKING:
-    from endoscope.analysis.patterns import Selector
+    from endoscope.analysis.selecting.patterns import Selector
 
 Hook = Callable[..., None]
 _INNER = ("optimizer", "base_optimizer", "_optimizer")  # where wrappers keep the optimizer that does the work
@@ -193,7 +193,7 @@ class Watch:
 
 
 def _pattern(text: Any) -> Selector:
-    from endoscope.analysis.patterns import parse  # most runs have no patterns
+    from endoscope.analysis.selecting.patterns import parse  # most runs have no patterns
 
     pattern = parse(text)
     if pattern.related:

@@ -1,7 +1,7 @@
-"""Is anything missing? Compare what the dispatcher executed with what was heard.
+"""Is anything missing? Compare what the dispatcher executed with what was recorded.
 
 The target runs once more under a dispatch mode, which sees every kernel that torch really runs. Each must have been
-started from inside a call that the recorder heard; the calls heard must be those of the trace.
+started from inside a call that the recorder recorded; the calls recorded must be those of the trace.
 """
 
 from __future__ import annotations
@@ -12,60 +12,49 @@ from typing import Any
 
 import torch
 
-from endoscope.capture import boundary, ear, editor, recorder
-from endoscope.capture.result import Trace
-from endoscope.capture.source import source_line, user_frame
-from endoscope.capture.torch_private import DisableTorchFunction, TorchDispatchMode
-from endoscope.capture.torch_private import backward_task as _task
+from endoscope.capture.change import editor
+from endoscope.capture.patch.torch_private import DisableTorchFunction, TorchDispatchMode
+from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.record import hot_path, opaque, recorder
+from endoscope.capture.record.records import Node
+from endoscope.capture.record.source import Position, user_position
 from endoscope.capture.trace import trace as run_trace
+from endoscope.capture.views.result import Trace
 from endoscope.replay.report import Report
 
 #: Kernels that only hand a tensor on; Python objects are made with them without any function being called.
 HANDING_ON = frozenset("detach alias lift_fresh lift_fresh_copy lift _local_scalar_dense view_as".split())
-#: Marks for a profiler compute nothing, and are not heard.
+#: Marks for a profiler compute nothing, and are not recorded.
 MARKS = "profiler"
 
-_LISTENING = frozenset(
-    {
-        "hear",
-        "hear_slowly",
-        "_open",
-        "_leave",
-        "hear_opaque",
-        "hear_transform",
-        "_copy",
-        "_meet",
-        "add_output",
-        "add_source",
-    }
+#: Functions of ours inside of which kernels belong to an operation, or are ours.
+_RECORDING = frozenset(
+    "handle record_unusual _open _leave record_script record_transform _copy _meet _add_output add_source".split()
 )
-
-
-_LISTENING_FILES = frozenset({ear.__file__, editor.__file__, recorder.__file__, boundary.__file__})
+_RECORDING_FILES = frozenset(module.__file__ for module in (hot_path, editor, recorder, opaque))
 
 
 class Accountant(TorchDispatchMode):
-    """Notes every kernel that was started outside a heard call."""
+    """Notes every kernel that was started outside a recorded call."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen = 0
-        self.missing: list[tuple[str, Any]] = []
+        self.missing: list[tuple[str, Position]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if _task() == -1:
             self.seen += 1
             space, _, name = func._schema.name.partition("::")
-            if name not in HANDING_ON and space != MARKS and not _inside_heard_call(sys._getframe(1)):
-                frame = user_frame()
-                self.missing.append((name, source_line(frame.f_code, frame.f_lasti) if frame else None))
-        with DisableTorchFunction():  # or the recorder would hear this call as one of the target's
+            if name not in HANDING_ON and space != MARKS and not _inside_recorded_call(sys._getframe(1)):
+                self.missing.append((name, user_position()))
+        with DisableTorchFunction():  # or the recorder would take this call for one of the target's
             return func(*args, **(kwargs or {}))
 
 
-def _inside_heard_call(frame: FrameType | None) -> bool:
+def _inside_recorded_call(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_name in _LISTENING and frame.f_code.co_filename in _LISTENING_FILES:
+        if frame.f_code.co_name in _RECORDING and frame.f_code.co_filename in _RECORDING_FILES:
             return True
         frame = frame.f_back
     return False
@@ -78,8 +67,8 @@ def traced_under(accountant: Accountant, target: Any, args: Any, kwargs: Any, **
 
 
 def report_missing(report: Report, accountant: Accountant) -> None:
-    for name, source in accountant.missing:
-        report.fail("complete", f"torch executed {name} outside every operation of the trace ({source})")
+    for name, position in accountant.missing:
+        report.fail("complete", f"torch executed {name} outside every operation of the trace ({position.line})")
 
 
 def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs: Any, edit: Any = None) -> None:
@@ -97,7 +86,7 @@ def check_complete(report: Report, trace: Trace, target: Any, args: Any, kwargs:
 
 
 def _compare_structure(report: Report, trace: Trace, again: Trace) -> None:
-    """The operations heard now must be those of the trace, in the same order."""
+    """The operations recorded now must be those of the trace, in the same order."""
     then = [raw.facts.type for raw in _operations(trace)]
     now = [raw.facts.type for raw in _operations(again)]
     if then == now:
@@ -105,14 +94,15 @@ def _compare_structure(report: Report, trace: Trace, again: Trace) -> None:
     position = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
     if len(now) >= len(then):
         raw = _operations(again)[position]
-        report.fail("complete", f"a second run performs {raw.facts.type} at {source_line(raw.code, raw.instruction)}, "
+        report.fail("complete", f"a second run performs {raw.facts.type} at {raw.position.line}, "
                     "the trace does not")  # fmt: skip
     else:
         raw = _operations(trace)[position]
-        line = source_line(raw.code, raw.instruction)
-        report.fail("complete", f"the trace has {raw.facts.type} at {line}, a second run does not perform it")
+        report.fail(
+            "complete", f"the trace has {raw.facts.type} at {raw.position.line}, a second run does not perform it"
+        )
 
 
-def _operations(trace: Trace) -> list[Any]:
+def _operations(trace: Trace) -> list[Node]:
     sources = trace.recorder.sources
     return [trace.raw(node) for node in range(len(trace.recorder.nodes)) if node not in sources]

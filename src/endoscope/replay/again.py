@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.op import Op
-from endoscope.capture.records import slots_of
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.op import Op
 from endoscope.replay.operands import repeat, value_seen
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from endoscope.capture.op import Op
+from endoscope.capture.views.op import Op
 from endoscope.replay.again import gradients_through
 from endoscope.replay.producers import MOST_ORIGINS, operands, source_text
 from endoscope.replay.sample_maps import SampleMaps

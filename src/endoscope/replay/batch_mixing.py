@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.leaves import named_leaves
-from endoscope.capture.patches import unheard
-from endoscope.capture.rebuild import rebuilt
-from endoscope.capture.records import slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State
-from endoscope.capture.torch_private import BatchNorm
+from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.change.state import State
+from endoscope.capture.patch.patches import untraced
+from endoscope.capture.patch.torch_private import BatchNorm
+from endoscope.capture.record.leaves import named_leaves
+from endoscope.capture.record.records import slots_of
 from endoscope.capture.trace import arguments, check_target
 from endoscope.capture.trace import trace as run_traced
+from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
 from endoscope.replay.compare import plain, tolerance
 from endoscope.schema.ops import Kind
@@ -63,7 +63,7 @@ def batch_mixing(target: Any, inputs: Any, batch_dim: int, shared: Sequence[Tens
     check_target(target)
     args, kwargs = arguments(inputs)
     batched = _batched((args, kwargs), batch_dim, shared)
-    with unheard():
+    with untraced():
         case = _Case(target, (args, kwargs), batched, batch_dim, seed, State(target, args, kwargs))
         try:
             first = _Round(case).probe()
@@ -160,7 +160,7 @@ class _Round:
         """Slots of the results."""
         recorder = self.base.recorder
         nodes = [node for node, source in recorder.sources.items() if source.kind is Kind.OUTPUT]
-        return [slot for node in nodes for read in self.base.raw(node).reads for slot in slots_of(read) if slot >= 0]
+        return [slot for node in nodes for read in self.base.raw(node).reads for slot in slots_of(read)]
 
     def _is_in_order(self, slot: int) -> bool:
         """Whether sample n is at place n of some dimension, and nowhere else; also where there is no such dimension."""
@@ -319,7 +319,7 @@ def _places(mask: Tensor, dim: int) -> list[int]:
 
 
 def _read(reads: Iterable[Any]) -> list[int]:
-    return [slot for read in reads for slot in slots_of(read) if slot >= 0]
+    return [slot for read in reads for slot in slots_of(read)]
 
 
 def _line(source: Any) -> str:

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.leaves import argument_tensors, map_arguments
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node
-from endoscope.capture.torch_private import get_unwrapped, hidden_dim_of, is_batched_tensor, level_of
-from endoscope.capture.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.patch.torch_private import get_unwrapped, hidden_dim_of, is_batched_tensor, level_of
+from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.record.leaves import argument_tensors, map_arguments
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node
 
 
 def batch_levels(tensor: torch.Tensor) -> dict[int, int]:
@@ -38,7 +38,7 @@ def _given(raw: Node) -> list[torch.Tensor]:
 
 
 def _returned(recorder: Recorder, raw: Node) -> list[torch.Tensor]:
-    return recorder.objects[raw.slot : raw.slot + raw.outputs]
+    return recorder.objects[raw.slot : raw.returned.stop]
 
 
 def in_transforms(recorder: Recorder, raw: Node) -> Any:

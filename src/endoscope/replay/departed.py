@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from endoscope.capture.records import Departure, slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.source import source_line
+from endoscope.capture.record.records import Departure, slots_of
+from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay
 from endoscope.replay.compare import same
 
@@ -60,7 +59,7 @@ class Departures:
         before = "" if departure.value is None or now is None else f": {now} instead of {departure.value}"
         ops = {self._trace.recorder.slot_node[slot]: None for read in departure.reads for slot in slots_of(read)}
         labels = ", ".join(self._trace.op_at(node).label for node in ops)
-        place = source_line(departure.code, departure.instruction)
+        place = departure.position.line
         raise CannotReplay(
             f"With the edit another value of {labels} leaves for Python through {departure.name}(){before} ({place}). "
             f"What the model does with it is not in the trace. {instead}"
@@ -69,7 +68,7 @@ class Departures:
 
 def _asked_again(departure: Departure, values: Values) -> Any:
     """What Python gets now; None if the question cannot be repeated."""
-    if not all(isinstance(read, int) and read >= 0 for read in departure.reads):
+    if not all(isinstance(read, int) for read in departure.reads):
         return None
     tensors = [values.tensor(read) for read in departure.reads if isinstance(read, int)]
     if departure.name == "equal" and len(tensors) == 2:

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.op import Op
-from endoscope.capture.result import Trace
-from endoscope.capture.tables import Table
-from endoscope.capture.torch_private import DisableTorchFunction
+from endoscope.capture.patch.torch_private import DisableTorchFunction
+from endoscope.capture.views.op import Op
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.tables import Table
 from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
 from endoscope.replay.compare import plain, same
 

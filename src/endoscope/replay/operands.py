@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.leaves import argument_tensors, map_arguments
-from endoscope.capture.op import Op
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node
-from endoscope.capture.regions import unwrapped
-from endoscope.capture.torch_private import DisableTorchFunctionSubclass, neg_view
+from endoscope.capture.patch.torch_private import DisableTorchFunctionSubclass, neg_view
+from endoscope.capture.record.leaves import map_arguments, tensors_in
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node
+from endoscope.capture.record.regions import unwrapped
+from endoscope.capture.views.op import Op
 from endoscope.replay.batched import in_transforms, is_batched
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]  # slot, value -> value to use instead
@@ -59,8 +59,7 @@ def repeat(
     func = in_transforms(recorder, raw) if is_batched(recorder, raw) else raw.func
     with _surroundings(raw, grad, recorder.rng.get(node)), DisableTorchFunctionSubclass():
         out = func(*args, **kwargs)
-    found: list[torch.Tensor] = []
-    argument_tensors(out, found)
+    found = tensors_in(out)
     rest = [t for t in written if not any(t is f for f in found)]
     return found + rest if found else rest
 
@@ -83,11 +82,7 @@ def _arguments(
     args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
     if reads:
         raise MissingParent
-    written = [t for t in facts.written(args, kwargs) if isinstance(t, torch.Tensor)] if facts.written else []
-    if kwargs.get("out") is not None:
-        written = []
-        argument_tensors(kwargs["out"], written)
-    return args, kwargs, written
+    return args, kwargs, facts.overwritten(args, kwargs)
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -98,10 +93,10 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 def value_seen(values: Any, read: Any, tensor: torch.Tensor, change: Change | None) -> torch.Tensor:
     """What an argument held: one kept value, or several laid over each other in one piece of memory."""
     if isinstance(read, int):
-        if read < 0:  # only its memory is used: whatever stands in it must not matter
-            return _garbage_like(tensor)
         value = values.tensor(read).detach()
         return change(read, value) if change else value
+    if not read:  # only its memory is used: whatever stands in it must not matter
+        return _garbage_like(tensor)
     return compose(values, read, tensor, change)
 
 

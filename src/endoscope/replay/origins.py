@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from endoscope.capture.op import Op
-from endoscope.capture.result import Trace
+from endoscope.capture.views.op import Op
+from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.backward_producers import backward_origins
 from endoscope.replay.outliers import Outliers

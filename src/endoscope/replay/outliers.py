@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from endoscope.analysis.outlying import FEATURES, FEWEST, UNUSUAL, beginnings, scores
-from endoscope.capture.result import Trace
+from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument
 from endoscope.replay.producers import source_text
 from endoscope.replay.sample_maps import SampleMaps

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.op import Op
-from endoscope.capture.records import slots_of
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.op import Op
 from endoscope.replay.compare import same
 from endoscope.replay.operands import call_again
 
@@ -153,7 +153,7 @@ def hints(op: Op, slot: int) -> Iterator[Perturb]:
             for near in (number, number - 1, number + 1):
                 yield _constant(near)
     for read in op._raw.reads:
-        if isinstance(read, int) and read >= 0 and read != slot:
+        if isinstance(read, int) and read != slot:
             other = op._trace.values.tensor(read)
             if not other.is_nested and other.shape == value.shape and other.dtype == value.dtype:
                 yield functools.partial(_instead, other)

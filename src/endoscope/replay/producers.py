@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from endoscope.capture.op import Op
-from endoscope.capture.reads import named_reads
-from endoscope.capture.records import slots_of
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.op import Op
+from endoscope.capture.views.reads import named_reads
 from endoscope.replay.again import results_with
 from endoscope.replay.sample_maps import SampleMaps
 from endoscope.replay.wrong_values import WrongValues, wrong_elements

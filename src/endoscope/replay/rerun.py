@@ -22,21 +22,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.choosing import changes_in, chosen
-from endoscope.capture.edit import Applied, apply_all, new_like
-from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.leaves import named_leaves
-from endoscope.capture.patches import unheard
-from endoscope.capture.rebuild import rebuilt
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node, slots_of
-from endoscope.capture.regions import unwrapped, version_of
-from endoscope.capture.result import Trace
-from endoscope.capture.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.values import _Changed
+from endoscope.capture.change.choosing import changes_in, chosen
+from endoscope.capture.change.edit import Applied, apply_all, new_like
+from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.patch.patches import untraced
+from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.record.functions import UNINITIALISED
+from endoscope.capture.record.leaves import named_leaves
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.record.regions import unwrapped, version_of
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay, ValueChanged
 from endoscope.replay.departed import Departures
-from endoscope.replay.operands import MissingParent, compose, repeat, value_seen
+from endoscope.replay.operands import MissingParent, repeat, value_seen
 from endoscope.replay.severed import check_memory
 from endoscope.schema.ops import Kind
 
@@ -60,7 +60,7 @@ def rerun(trace: Trace, edit: Mapping[Any, Any]) -> Trace:
             "edited part would be computed were not kept. Trace with save='all', or run the model with the edit: "
             "endoscope.trace(model, inputs, edit=...)."
         )
-    with unheard():
+    with untraced():
         edits = {
             node: [Applied(edit, trace.op_at(node).label) for _, edit in found]
             for node, found in chosen(trace, changes).items()
@@ -94,23 +94,24 @@ class _Again:
                 self._departures.check(node, changed, self, INSTEAD)
             raw = nodes[node]
             touched = changed and any(
-                read in changed if read.__class__ is int else any(slot in changed for slot in read) for read in raw[4]
+                read in changed if isinstance(read, int) else any(slot in changed for slot in read)
+                for read in raw.reads
             )
             if node in sources:
-                self._source(node, Node(*raw))
+                self._source(node, raw)
             elif touched or node in edits:
-                self._operation(node, Node(*raw), bool(touched))
+                self._operation(node, raw, bool(touched))
         self._departures.check(len(nodes), changed, self, INSTEAD)
 
     def _source(self, node: int, raw: Node) -> None:
         if node in self.edits:
             readers = self.trace.children[node]
-            grad = bool(self.recorder.nodes[readers[0]][14]) if readers else True
+            grad = bool(self.recorder.nodes[readers[0]].grad) if readers else True
             self._store(node, raw, self._edited(node, [self._flagged(raw.slot)], self.edits[node], grad))
         elif self.recorder.sources[node].kind is Kind.OUTPUT and raw.reads and raw.reads[0] != raw.slot:
             if any(slot in self.changed for slot in slots_of(raw.reads[0])):
                 like = self.recorder.objects[raw.slot]
-                self.changed[raw.slot] = self._seen(raw.reads[0], like).detach().clone()
+                self.changed[raw.slot] = value_seen(self, raw.reads[0], like, None).detach().clone()
                 self._wants_gradient[raw.slot] = False
 
     def _operation(self, node: int, raw: Node, touched: bool) -> None:
@@ -119,7 +120,7 @@ class _Again:
         if touched:
             results = self._repeated(node, raw)
         elif node in self.edits:
-            results = [self._flagged(slot) for slot in range(raw.slot, raw.slot + raw.outputs)]
+            results = [self._flagged(slot) for slot in raw.returned]
         else:
             return
         # Edits of an earlier rerun are in the kept value already, but not in one that was computed again.
@@ -188,7 +189,7 @@ class _Again:
             return self._laid_out[slot]
         try:
             value = self.trace.values.tensor(slot).detach()
-        except _Changed:
+        except Overwritten:
             raise ValueChanged(
                 f"The value of {self.label(self.recorder.slot_node[slot])}, which the rerun needs, was overwritten "
                 "after it was captured (an optimizer step changes parameters). Trace again, and call trace.freeze() "
@@ -210,23 +211,17 @@ class _Again:
         return value.requires_grad_() if wants and (value.is_floating_point() or value.is_complex()) else value
 
     def _operand(self, read: Any, tensor: Any) -> Tensor:
-        if read.__class__ is int and read >= 0:
+        if isinstance(read, int):
             return self._flagged(read)
-        value = self._seen(read, tensor)
+        value = value_seen(self, read, tensor, None)
         wants = any(self._flagged(slot).requires_grad for slot in slots_of(read))
         return value.requires_grad_() if wants and (value.is_floating_point() or value.is_complex()) else value
-
-    def _seen(self, read: Any, tensor: Any) -> Tensor:
-        if isinstance(read, tuple):
-            return compose(self, read, tensor, None)
-        return value_seen(self, read, tensor, None)
 
     def label(self, node: int) -> str:
         return self.trace.op_at(node).label
 
     def _slots(self, node: int) -> range:
-        raw = self.recorder.nodes[node]
-        return range(raw[5], raw[5] + raw[6])
+        return self.recorder.nodes[node].returned
 
     # ---- the new trace ---------------------------------------------------------------------------
 
@@ -254,7 +249,7 @@ class _Again:
     def _exchanged_outputs(self) -> Any:
         """Tensors of the old result -> those of the new one, found by the path that leads to them."""
         by_path = {
-            source.name: self.recorder.nodes[node][5]
+            source.name: self.recorder.nodes[node].slot
             for node, source in self.recorder.sources.items()
             if source.kind is Kind.OUTPUT
         }

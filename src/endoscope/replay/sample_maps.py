@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.leaves import argument_tensors, map_arguments
-from endoscope.capture.records import Node, slots_of
-from endoscope.capture.result import Trace
+from endoscope.capture.record.leaves import argument_tensors, map_arguments
+from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.views.result import Trace
 from endoscope.schema.ops import Kind
 
 #: These put elements elsewhere, and change none of them.
@@ -67,7 +67,7 @@ class SampleMaps:
         recorder = self._trace.recorder
         for node, source in recorder.sources.items():
             if source.kind is Kind.INPUT:
-                shape = self._shape(recorder.nodes[node][5])
+                shape = self._shape(recorder.nodes[node].slot)
                 if shape is not None and len(shape) > self._dim:
                     return shape[self._dim]
         shapes = [shape for slot in sorted(self._entered) if (shape := self._shape(slot)) is not None]
@@ -81,7 +81,7 @@ class SampleMaps:
 
     def _add(self, node: int) -> None:
         raw = self._trace.raw(node)
-        slots = range(raw.slot, raw.slot + raw.outputs + raw.written)
+        slots = raw.results
         source = self._trace.recorder.sources.get(node)
         if source is not None and source.kind is not Kind.OUTPUT:
             if source.kind is Kind.INPUT or raw.slot in self._entered:

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.leaves import argument_tensors
-from endoscope.capture.recorder import Recorder
-from endoscope.capture.records import Node, slots_of
-from endoscope.capture.regions import storage_key
-from endoscope.capture.result import Trace
+from endoscope.capture.record.leaves import argument_tensors
+from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.record.regions import storage_key
+from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay
 from endoscope.schema.ops import Kind
 
@@ -59,7 +59,7 @@ class _Sides:
         if self.key is None or not (spread or (self._is_shared() and self._is_touched_later())):
             return
         for node in range(self.node + 1, len(self.recorder.nodes)):
-            raw = Node(*self.recorder.nodes[node])
+            raw = self.recorder.nodes[node]
             given = self._given(raw)
             for tensor, read in zip(given, raw.reads, strict=False):
                 if storage_key(tensor) == self.key:
@@ -80,7 +80,7 @@ class _Sides:
 
     def _sort(self, raw: Node, given: list[torch.Tensor]) -> None:
         """A new view is on the side of what it was taken of; what existed stays where it is."""
-        for tensor in self.recorder.objects[raw.slot : raw.slot + raw.outputs]:
+        for tensor in self.recorder.objects[raw.slot : raw.returned.stop]:
             if id(tensor) not in self.met and given and storage_key(tensor) == self.key:
                 self.met.add(id(tensor))
                 if id(given[0]) in self.own:
@@ -91,16 +91,16 @@ class _Sides:
         objects, sources = self.recorder.objects, self.recorder.sources
         if self.node not in sources:
             return self.key in self.storages[: self.slot]
-        others = [self.recorder.nodes[node][5] for node in sources if node != self.node]
+        others = [self.recorder.nodes[node].slot for node in sources if node != self.node]
         return any(objects[slot] is not objects[self.slot] and self.storages[slot] == self.key for slot in others)
 
     def _is_touched_later(self) -> bool:
         """Somebody writes into this memory, or looks around in it. Asked first, because it is rare."""
         storages, key = self.storages, self.key
         for raw in self.recorder.nodes[self.node + 1 :]:
-            facts, first = raw[0], raw[5]
-            if facts.written is not None or facts.type == "as_strided" or (raw[3] and "out" in raw[3]):
-                if key in storages[first : first + raw[6] + raw[7]]:
+            facts = raw.facts
+            if facts.written is not None or facts.type == "as_strided" or (raw.kwargs and "out" in raw.kwargs):
+                if key in storages[raw.slot : raw.results.stop]:
                     return True
         return False
 
@@ -135,7 +135,7 @@ class _Sides:
 def _patchworks(recorder: Recorder) -> dict[int, torch.Tensor]:
     """Slots of outputs that several operations wrote into -> the tensor itself; the slot holds another object."""
     outputs = [node for node, source in recorder.sources.items() if source.kind is Kind.OUTPUT]
-    slots = [recorder.nodes[node][5] for node in outputs if recorder.slot_node[recorder.nodes[node][5]] == node]
+    slots = [recorder.nodes[node].slot for node in outputs if recorder.slot_node[recorder.nodes[node].slot] == node]
     return dict(zip(slots, recorder.anchors, strict=True))
 
 

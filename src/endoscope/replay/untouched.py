@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.leaves import named_leaves
-from endoscope.capture.records import grad_fn_of
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State, random_states, same_random_states
+from endoscope.capture.change.state import State, random_states, same_random_states
+from endoscope.capture.record.leaves import named_leaves
+from endoscope.capture.record.records import grad_fn_of
+from endoscope.capture.views.result import Trace
 from endoscope.replay.compare import same
 from endoscope.replay.report import Report
 

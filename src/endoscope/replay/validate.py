@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.edit import apply_all
-from endoscope.capture.op import Op
-from endoscope.capture.plan import Plan
-from endoscope.capture.records import slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.state import State
+from endoscope.capture.change.edit import apply_all
+from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.state import State
+from endoscope.capture.record.records import slots_of
 from endoscope.capture.trace import arguments, check_target, dry_run
 from endoscope.capture.trace import trace as run_trace
-from endoscope.capture.values import _Changed
+from endoscope.capture.views.op import Op, op_at
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same
@@ -104,8 +104,8 @@ def check_values(report: Report, trace: Trace) -> None:
                 _check_op(report, op)
             else:
                 _check_end(report, op)
-        except _Changed:
-            report.fail("replay", "a value it needs was overwritten by code that could not be heard", op)
+        except Overwritten:
+            report.fail("replay", "a value it needs was overwritten by code that could not be seen", op)
         except Exception as error:  # tensors without numbers, subclasses that cannot be compared
             report.unchecked.append(f"{op.label}: comparing its values raised {type(error).__name__}: {error}")
 
@@ -115,7 +115,7 @@ def _check_end(report: Report, op: Op) -> None:
     if op.kind == Kind.OUTPUT and not op._raw.reads:
         report.fail("replay", "no operation is known that made this output", op)
     values = op._trace.values
-    for slot, read in zip(op.slots, op._raw.reads or [-1], strict=True):
+    for slot, read in zip(op.slots, op._raw.reads or [()], strict=True):
         kept = values.tensor(slot)
         if op.kind == Kind.OUTPUT and read != slot:
             seen = value_seen(values, read, op._trace.recorder.objects[slot], None)
@@ -133,7 +133,7 @@ def _check_op(report: Report, op: Op) -> None:
     except MissingParent:
         report.fail("replay", "an argument was a tensor whose origin the trace does not know", op)
         return
-    except _Changed:
+    except Overwritten:
         raise
     except Exception as error:
         report.fail("replay", f"running it again raised {type(error).__name__}: {error}", op)
@@ -167,7 +167,7 @@ def _exactly(op: Op, found: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def _results(op: Op) -> list[torch.Tensor]:
     raw, values = op._raw, op._trace.values
-    return [values.tensor(slot).detach() for slot in range(raw.slot, raw.slot + raw.outputs + raw.written)]
+    return [values.tensor(slot).detach() for slot in raw.results]
 
 
 def _compare(report: Report, op: Op, kept: list[torch.Tensor], found: list[torch.Tensor]) -> None:
@@ -192,13 +192,13 @@ def _check_parents(report: Report, op: Op, baseline: list[torch.Tensor]) -> None
         reason = excuse(op, slot, baseline)
         if reason is None:
             continue
-        parent = op._trace.op_at(op._trace.recorder.slot_node[slot])
+        parent = op_at(op._trace, op._trace.recorder.slot_node[slot])
         if reason:
             report.excused.append((op, parent, reason))
         else:
             report.fail("parents", f"its parent {parent.label} can change without changing the result", op)
     for read in op._trace.recorder.hidden_reads.get(op.node, ()):
-        parent = op._trace.op_at(op._trace.recorder.slot_node[slots_of(read)[-1]])
+        parent = op_at(op._trace, op._trace.recorder.slot_node[slots_of(read)[-1]])
         report.excused.append((op, parent, "read inside an opaque body"))
 
 

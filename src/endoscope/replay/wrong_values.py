@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.functions import UNINITIALISED
-from endoscope.capture.records import slots_of
-from endoscope.capture.result import Trace
-from endoscope.capture.values import _Changed
+from endoscope.capture.record.functions import UNINITIALISED
+from endoscope.capture.record.records import slots_of
+from endoscope.capture.views.result import Trace
+from endoscope.capture.views.values import Overwritten
 from endoscope.schema.ops import Kind
 
 #: An infinity from one of these was put there by somebody who wanted it, to mask something.
@@ -33,20 +33,20 @@ class WrongValues:
         """The value of a slot; None if it is not there, or not what it was."""
         try:
             tensor = self.trace.values.tensor(slot).detach()
-        except (KeyError, _Changed, RuntimeError):
+        except (KeyError, Overwritten, RuntimeError):
             return None
         return tensor if is_measurable(tensor) else None
 
     def slots(self, node: int) -> range:
         """What a node returned, then what it overwrote besides."""
         raw = self.recorder.nodes[node]
-        return range(raw[5], raw[5] + raw[6] + raw[7])
+        return raw.results
 
     def reads(self, node: int) -> list[int]:
         """The slots that a node reads."""
         raw = self.recorder.nodes[node]
         hidden = self.recorder.hidden_reads.get(node, ())
-        return [slot for read in (*raw[4], *hidden) for slot in slots_of(read)]
+        return [slot for read in (*raw.reads, *hidden) for slot in slots_of(read)]
 
     def unwanted(self, node: int) -> list[int]:
         return [slot for slot in self.slots(node) if slot in self.wrong and slot not in self.meant]
@@ -57,14 +57,14 @@ class WrongValues:
     def may_mask(self, node: int) -> bool:
         """Whether infinities in what a node returns may be meant, because some go in or are named."""
         raw = self.recorder.nodes[node]
-        named = _names_infinity(raw[2]) or _names_infinity(raw[3])
+        named = _names_infinity(raw.args) or _names_infinity(raw.kwargs)
         return named or any(slot in self.meant for slot in self.reads(node))
 
     def _look_at(self, node: int) -> None:
         source = self.recorder.sources.get(node)
         if source is not None and source.kind is Kind.OUTPUT:
             return
-        if self.recorder.nodes[node][0].type in UNINITIALISED:  # whatever stands there is not looked at
+        if self.recorder.nodes[node].facts.type in UNINITIALISED:  # whatever stands there is not looked at
             return
         for slot in self.slots(node):
             tensor = self.tensor(slot)
@@ -84,7 +84,7 @@ class WrongValues:
         wrong = [slot for slot in self.reads(node) if slot in self.wrong]
         if wrong:
             return all(slot in self.meant for slot in wrong)
-        return _names_infinity(raw[2]) or _names_infinity(raw[3])
+        return _names_infinity(raw.args) or _names_infinity(raw.kwargs)
 
 
 def is_measurable(tensor: Tensor) -> bool:

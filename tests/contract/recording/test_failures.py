@@ -13,16 +13,16 @@ import endoscope
 from tests.contract.recording.helpers import batches, complaints, plain_step, sgd
 
 PLACES = """
-    endoscope.capture.aliasing:Aliasing.before_write
-    endoscope.capture.aliasing:Aliasing.adopt
-    endoscope.capture.calls:Calls.begin
-    endoscope.capture.calls:Calls.leave
-    endoscope.capture.recorder:Recorder.after_call
-    endoscope.capture.recorder:Recorder.before_call
-    endoscope.capture.recorder:Recorder.begin_module
-    endoscope.capture.recorder:Recorder.end_module
-    endoscope.capture.recorder:Recorder.learn
-    endoscope.capture.recorder:Recorder.read
+    endoscope.capture.record.aliasing:Aliasing.before_write
+    endoscope.capture.record.aliasing:Aliasing.adopt
+    endoscope.capture.record.calls:Calls.begin
+    endoscope.capture.record.calls:Calls.leave
+    endoscope.capture.record.recorder:Recorder.after_call
+    endoscope.capture.record.recorder:Recorder.before_call
+    endoscope.capture.record.recorder:Recorder.begin_module
+    endoscope.capture.record.recorder:Recorder.end_module
+    endoscope.capture.record.recorder:Recorder.learn
+    endoscope.capture.record.recorder:Recorder.read
     endoscope.recording.captured:Captured.__init__
     endoscope.recording.captured:Captured.hold
     endoscope.recording.captured:Captured.tag

@@ -13,8 +13,8 @@ import functools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from endoscope.analysis.reach import children_of
 from endoscope.analysis.recurrence.facts import EDGE, FREE, TWIN, WALL, Gap, OpFacts
+from endoscope.analysis.structure.reach import children_of
 
 _FARTHEST = 256  # operations that are looked at to find out whether one depends on another
 _MOST_TRIES = 8  # how often one operation is compared, each time with new neighbours

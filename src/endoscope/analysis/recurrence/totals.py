@@ -2,7 +2,7 @@
 
 Nothing but the total passes from one part to the next, and in whatever order the parts are taken, it is the same. Masks
 that are put together with `&`, sums over experts and rows that are written into a table are all of this kind. So the
-edge from one total to the next is left out where loops in time are told: in `x = x + f(x)` there is still the way
+edge from one total to the next is left out where loops in time are told: in `x = x + f(x)` there is still the path
 through `f`.
 """
 
@@ -31,22 +31,22 @@ _LONGEST_WAY = 8  # operations that only move a total before more is added to it
 
 
 def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts, frozenset[int]]:
-    """The same facts without the edges between totals, and the operations that make totals in this way."""
+    """The same facts without the edges between totals, and the operations that make totals in this path."""
     last: dict[int, int] = {}  # layer -> node of its last pass
     cut: dict[int, tuple[int, ...]] = {}  # node -> the parents left to it
     totals: list[int] = []
-    ways = _Ways(facts)
+    paths = _Paths(facts)
     for op, (node, key) in enumerate(zip(facts.nodes, keys, strict=True)):
         if key is None or not (facts.types[op] in _SUMS or facts.types[op] in _WRITES):
             continue
         before = last.get(key, -1)
         last[key] = node
-        way = ways.back(node, before) if before >= 0 else []
-        if not way:
+        path = paths.back(node, before) if before >= 0 else []
+        if not path:
             continue
-        others = set(facts.parents[node]).difference(way)
+        others = set(facts.parents[node]).difference(path)
         if facts.types[op] in _WRITES or (others and others.isdisjoint(facts.parents[before])):
-            first = way[-2] if len(way) > 1 else node
+            first = path[-2] if len(path) > 1 else node
             cut[first] = tuple([parent for parent in facts.parents[first] if parent != before])
             totals.append(op)
     if not cut:
@@ -57,7 +57,7 @@ def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts,
     return replace(facts, parents=parents), frozenset(totals)
 
 
-class _Ways:
+class _Paths:
     """From a total back to the one before, through operations that move it and serve nothing else."""
 
     def __init__(self, facts: OpFacts) -> None:
@@ -72,14 +72,14 @@ class _Ways:
         return {node: facts.parents[node][0] for node in moves if len(facts.parents[node]) == 1}
 
     def back(self, node: int, before: int) -> list[int]:
-        """The nodes on the way, `before` last; empty if there is none."""
+        """The nodes on the path, `before` last; empty if there is none."""
         parents = self.facts.parents[node]
         if before in parents:
             return [before]
         for parent in parents:
-            way = [parent]
-            while way[-1] > before and len(way) <= _LONGEST_WAY and way[-1] in self._moves:
-                way.append(self._moves[way[-1]])
-            if way[-1] == before:
-                return way
+            path = [parent]
+            while path[-1] > before and len(path) <= _LONGEST_WAY and path[-1] in self._moves:
+                path.append(self._moves[path[-1]])
+            if path[-1] == before:
+                return path
         return []

@@ -1,0 +1,1 @@
+"""Which `if` or `while` a value steered."""

@@ -1,0 +1,1 @@
+"""Edits: other values on the way, and putting back what a run changed."""

@@ -1,0 +1,1 @@
+"""While the code runs: what is written down, and how."""

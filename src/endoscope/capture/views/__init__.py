@@ -1,0 +1,1 @@
+"""What is derived from the record, and how users see it."""

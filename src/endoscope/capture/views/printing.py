@@ -1,0 +1,119 @@
+"""Text and HTML of traces; `op.py` has those of operations."""
+
+from __future__ import annotations
+
+import html
+
+from endoscope.capture.views.loops import layers_text
+from endoscope.capture.views.modules import Layer
+from endoscope.capture.views.op import labels_text, shape_text, size_text
+from endoscope.capture.views.trace_views import TraceViews
+
+_MOST_ROWS = 200
+_MOST_REPEATS = 20
+
+
+def structure_text(trace: TraceViews) -> str:
+    kind, reused = "purely feedforward", _reuse_text(trace)
+    if trace.recurrent:
+        most = max(layer.passes for loop in trace.loops for layer in loop.layers)
+        kind, reused = "recurrent", [f"at most {most} loops", *reused]
+    if reused:
+        kind += f" ({', '.join(reused)})"
+    branching = "with branching" if trace.branching else "without branching"
+    modules = trace.totals.modules
+    return f"{kind}, {branching}; {modules} total module{'s' * (modules != 1)}"
+
+
+def _reuse_text(trace: TraceViews) -> list[str]:
+    layers, parameters = _split_reused(trace)
+    parts = [f"{len(layers)} layer{'s' * (len(layers) > 1)} used again"] if layers else []
+    shared = f"{len(parameters)} parameter{'s' * (len(parameters) > 1)} shared by several layers"
+    return [*parts, shared] if parameters else parts
+
+
+def _split_reused(trace: TraceViews) -> tuple[list[Layer], list[Layer]]:
+    """Layers that run several times, and parameters with the operations that use them."""
+    layers = [layer for layer in trace.reused if layer.label == layer.ops[0].layer]
+    return layers, [layer for layer in trace.reused if layer.label != layer.ops[0].layer]
+
+
+def trace_text(trace: TraceViews) -> str:
+    totals, timing = trace.totals, trace.timing
+    lines = [
+        f"Trace of {trace.name}:" if trace.finished else f"Partial trace of {trace.name} (it did not finish):",
+        f"    Model structure: {structure_text(trace)}.",
+        f"    {totals.tensors} tensors ({size_text(totals.tensor_bytes)}) computed; "
+        f"{totals.kept} tensors ({size_text(totals.kept_bytes)}) saved.",
+        f"    {totals.parameter_ops} parameter operation{'s' * (totals.parameter_ops != 1)} "
+        f"({totals.parameters} params total; {size_text(totals.parameter_bytes)}).",
+        f"    Random seed: {trace.seed if trace.seed is not None else 'not set'}",
+        f"    Time elapsed: {timing.run:.3f}s ({timing.ops:.3f}s in {len(trace)} operations)",
+    ]
+    if trace.edited:
+        shown = [f"{op.label} by {', '.join(map(str, op.edited))}" for op in trace.edited[:10]]
+        lines.append(f"    Edited: {'; '.join(shown)}{'; …' if len(trace.edited) > 10 else ''}")
+    if trace.warnings:
+        lines.append(f"    Not everything could be seen ({len(trace.warnings)}):")
+        lines += [f"        {warning}" for warning in trace.warnings[:10]]
+    lines.append("    Module Hierarchy:")
+    lines += _tree(trace) or ["        (none)"]
+    lines += _repeats(trace)
+    lines.append("    Layers:")
+    lines += _rows(trace)
+    return "\n".join(lines)
+
+
+def _tree(trace: TraceViews) -> list[str]:
+    rows = [m for m in trace.modules if m.address]
+    lines = [f"        {'    ' * m.address.count('.')}{m.address}: {m.type}" for m in rows[:_MOST_ROWS]]
+    return lines + ([f"        … {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else [])
+
+
+def _repeats(trace: TraceViews) -> list[str]:
+    """Loops, inner ones indented, and what is only used again."""
+    loops = [f"{'    ' * loop.depth}x{loop.passes}: {layers_text(loop.layers)}" for loop in trace.loops]
+    layers, parameters = _split_reused(trace)
+    alike: dict[int, list[Layer]] = {}
+    for layer in layers:
+        alike.setdefault(layer.passes, []).append(layer)
+    again = [f"x{passes}: {layers_text(same)}" for passes, same in alike.items()]
+    again += [f"{one.label}: {labels_text(one.ops)}" for one in parameters]
+    return _section("Loops", loops) + _section("Used again", again)
+
+
+def _section(title: str, rows: list[str]) -> list[str]:
+    more = [f"… {len(rows) - _MOST_REPEATS} more"] if len(rows) > _MOST_REPEATS else []
+    return [f"    {title}:", *[f"        {row}" for row in rows[:_MOST_REPEATS] + more]] if rows else []
+
+
+def _rows(trace: TraceViews) -> list[str]:
+    ops = list(trace.ops)
+    shown = ops if len(ops) <= _MOST_ROWS else [*ops[: _MOST_ROWS // 2], None, *ops[-_MOST_ROWS // 2 :]]
+    lines, position = [], 0
+    for op in shown:
+        if op is None:
+            lines.append(f"        … {len(ops) - _MOST_ROWS} more, trace.ops has them all")
+            position = len(ops) - _MOST_ROWS // 2
+            continue
+        lines.append(f"        {position}: {op.line()}")
+        position += 1
+    return lines
+
+
+def trace_html(trace: TraceViews) -> str:
+    """Summary and a table of operations; plain HTML, no script."""
+    totals = trace.totals
+    head = (
+        f"<b>{html.escape(trace.name)}</b>: {len(trace)} operations, {totals.parameters:,} parameters, "
+        f"{size_text(totals.tensor_bytes)} of activations. {html.escape(structure_text(trace))}."
+    )
+    notes = "".join(f"<li>{html.escape(str(w))}</li>" for w in trace.warnings)
+    rows = "".join(
+        f"<tr><td>{i}</td><td>{html.escape(op.label)}</td><td>{html.escape(shape_text(op.shape))}</td>"
+        f"<td>{html.escape(' > '.join(op.modules))}</td><td>{html.escape(labels_text(op.parents))}</td></tr>"
+        for i, op in enumerate(trace.ops[:_MOST_ROWS])
+    )
+    table = f"<table><tr><th></th><th>label</th><th>shape</th><th>module</th><th>parents</th></tr>{rows}</table>"
+    notes = f"<ul>{notes}</ul>" if notes else ""
+    return f"<div>{head}{notes}<details><summary>operations</summary>{table}</details></div>"
