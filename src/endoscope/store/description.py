@@ -72,6 +72,7 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "created": lambda value: type(value) in (int, float) and abs(value) < 1e15,
     "versions": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
     "config": lambda value: isinstance(value, dict),
+    "statistics": lambda value: isinstance(value, dict),
 }
 
 

@@ -28,7 +28,7 @@ def lines(recording, folder):
         columns = recording.tables.columns("stats")
         for number, key in recording.tables.keys.by_number.items():
             found = columns.numbers("std", [number])
-            for step, value in zip(steps.numbers[found.ordinals].tolist(), found.values.tolist()):
+            for step, value in zip(steps.numbers_of(found.ordinals).tolist(), found.values.tolist()):
                 yield {"node": key.node, "of": key.of, "step": step, "std": value}
 
     rows = recording.tables.steadily(lambda steps: list(read(steps)))

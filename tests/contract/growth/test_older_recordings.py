@@ -64,6 +64,8 @@ def test_in_python_and_in_sql(folder: Path) -> None:
     recording = endoscope.open(folder / "older")
     assert np.isnan(recording.series("1", "norm").values).all() and len(recording.series("1", "norm")) == 6
     assert np.isnan(recording.statistics("1", 2)["norm"]) and "neg_infs" not in recording.statistics("1", 2)
-    both = endoscope.open(folder).sql("select trial, count(norm), count(*) from stats group by trial order by trial")
+    both = endoscope.open(folder).sql(
+        "select trial, count(*) filter (not isnan(norm)), count(*) from stats group by 1 order by 1"
+    )
     (older, none, rows), (today, every, same) = both.rows
     assert (older, none, today) == ("older", 0, "today") and every == same == rows > 0
