@@ -74,6 +74,11 @@ class Names:
         # A lazy parameter that gets its shape stays the same object.
         return same and all(map(is_uninitialised, self._lazy))
 
+    @property
+    def are_waiting_for_shapes(self) -> bool:
+        """Whether the last look has met lazy parameters, which cannot be recorded before they have a shape."""
+        return bool(self._lazy)
+
     def _contents(self) -> list[Any]:
         return list(chain.from_iterable(map(_values, self._tables)))
 

@@ -207,7 +207,9 @@ class Run:
         seen, recorded = sum(seen for seen, _ in counts), sum(recorded for _, recorded in counts)
         if self._budget is not None:
             allowed = f"allowed: {100 * self._budget.fraction:g} % and {CREDIT_SECONDS:g} s"
-            cost = f"{100 * self._budget.share:.2g} % of the training time ({allowed})"
+            percent = 100 * self._budget.share
+            share = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+            cost = f"{share} % of the training time ({allowed})"
         else:
             cost = f"{self._finisher.seconds + self._worker.seconds:.2g} s"
         gaps = self._gaps + self._finisher.gaps

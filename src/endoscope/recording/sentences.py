@@ -27,4 +27,5 @@ NO_FORWARD = (
     "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
     "`model.forward(x)`; or put `with run.step():` around each training step."
 )
+SHAPES_CAME = "parameters that got their shapes in this step are recorded from the next step on"
 LATE_UPDATE = "the update of another optimizer came when the step had ended; later steps wait for it"

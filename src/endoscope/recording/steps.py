@@ -35,7 +35,7 @@ from endoscope.recording.names import Names
 from endoscope.recording.optimizers import Optimizers, Turns
 from endoscope.recording.schedule import Schedule
 from endoscope.recording.selection import Selection
-from endoscope.recording.sentences import BEGUN_UNKNOWN, HOOKS, IN_EVALUATION_MODE, NO_FORWARD, UNSEEN_PASS
+from endoscope.recording.sentences import BEGUN_UNKNOWN, HOOKS, IN_EVALUATION_MODE, NO_FORWARD, SHAPES_CAME, UNSEEN_PASS
 from endoscope.recording.shield import Shield
 from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step
@@ -255,7 +255,7 @@ class Steps:
         try:
             if captured is not None:
                 self._stop_capturing(step, captured)
-                self._compare_passes(captured)
+                self._look_for_gaps(captured)
             kept = self._conclude(step, captured, started)
         finally:
             if captured is not None:
@@ -310,6 +310,11 @@ class Steps:
                     self.say_once(HOOKS)
         elif kind == IDLE and budget.wants_hooks_timed:
             self._stopwatch.start()
+
+    def _look_for_gaps(self, captured: Captured) -> None:
+        if self.names.are_waiting_for_shapes:
+            captured.refused.append(GapRecord("", "parameter", SHAPES_CAME))
+        self._compare_passes(captured)
 
     def _compare_passes(self, captured: Captured) -> None:
         """Backward passes are seen in two ways: where one of them has seen nothing, it has to be mended or said."""

@@ -36,7 +36,7 @@ def _types(recording: Recording) -> dict[str, str]:
     """Address of a module -> its class."""
     found = recording.modules.get("modules", [])
     entries = [entry for entry in found if isinstance(entry, dict) and {"address", "type"} <= set(entry)]
-    return {str(entry["address"]): str(entry["type"]) for entry in entries}
+    return {str(entry.get("address", "")): str(entry.get("type", "")) for entry in entries}
 
 
 def places(network: RecordedTree) -> dict[str, int]:

@@ -39,7 +39,7 @@ def picture(request: Request) -> Response:
         trial, _, found = name.rpartition("/")
         graphs[name] = bulk.graph(library.get(trial), found)
     modules = library.get(asked.text(request, "trial") or names[0].rpartition("/")[0]).modules.get("modules", [])
-    types = {entry["address"]: entry["type"] for entry in modules}
+    types = {str(entry.get("address", "")): str(entry.get("type", "")) for entry in modules}
     arrangement = asked.text(request, "arrangement")
     layout = layouts.empty() if arrangement is None else layouts.check(_json(arrangement))
     drawable = _pictures(request).drawable(graphs, types, layout)

@@ -294,7 +294,8 @@ class RankReader:
 
     def _evidence(self) -> unnamed.Evidence:
         files = {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*")}
-        found = list(unnamed.find(self.folder, self.contents, self._maps))
+        # Maps of its own: those that stay open would keep files alive that thinning removes.
+        found = list(unnamed.find(self.folder, self.contents, Maps(self.folder)))
         steps = [one.chunk for one in found if one.table == "steps"]
         ordinals = [self._with_ordinal("steps", chunk).ordinal for chunk in steps[-2:]]
         ordinals += [paths.ordinal_of(file) for file in files - self.contents.files.keys()]

@@ -93,7 +93,8 @@ def list_column(values: Sequence[Sequence[Any]]) -> ListColumn:
 def messages_in(data: memoryview, start: int = 0) -> Iterator[Message]:
     """The messages that follow each other from `start` on, up to the first bytes that are none."""
     source = pa.BufferReader(pa.py_buffer(data))
-    source.seek(start)
+    if start < len(data):
+        source.seek(start)
     while start < len(data):
         try:
             kind = pa.ipc.read_message(source).type

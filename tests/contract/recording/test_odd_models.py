@@ -353,6 +353,7 @@ def test_lazy_modules(tmp_path: Any) -> None:
     recording = recorded(run)
     assert numbers(recording) == [0, 1, 2]
     assert recording.series("0.weight", "norm", of="gradient").steps.tolist()[-2:] == [1, 2]
+    assert [gap.step for gap in recording.gaps if "got their shapes in this step" in gap.reason] == [0]
 
 
 def test_parametrizations_and_spectral_norm(tmp_path: Any) -> None:
