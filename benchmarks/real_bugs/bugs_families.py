@@ -110,7 +110,7 @@ def train_vae(run, model, weight):
     wrong="the KL term has a weight of 100, so the code carries nothing and the decoder paints the mean",
     source="Bowman et al. (2016) and beta-VAE threads on posterior collapse",
     places="mean, log_variance, decoder",
-    words="collaps|constant|same for (all|every)|does not depend|samples.*(same|alike|equal)|identical",
+    words="collaps|constant|same for|samples.*same|does not depend|samples.*(alike|equal)|identical",
 )
 def posterior_collapses(run, fixed):
     return train_vae(run, VAE(), 0.1 if fixed else 100.0)
@@ -121,7 +121,7 @@ def posterior_collapses(run, fixed):
     wrong="the code is drawn by torch.normal(mean, std), which has no gradient, instead of mean + std * noise",
     source="Kingma and Welling (2014); discuss.pytorch.org, 'VAE torch.normal instead of rsample'",
     places="mean, log_variance, encoder",
-    words=CUT + "|collaps|constant|same for (all|every)|reparameter|rsample",
+    words=CUT + "|collaps|constant|same for|samples.*same|reparameter|rsample",
 )
 def code_sampled_without_gradient(run, fixed):
     return train_vae(run, VAE(reparameterised=fixed), 0.1)
@@ -132,7 +132,7 @@ def code_sampled_without_gradient(run, fixed):
     wrong="a BYOL-like loss without predictor and without stop-gradient: all samples get the same representation",
     source="Chen and He, SimSiam (CVPR 2021), collapse; DAFormer issue 59 (missing detach of the teacher)",
     places="project, output, norm",
-    words="collaps|constant|same for (all|every)|identical|samples.*(same|alike|equal)|does not depend",
+    words="collaps|constant|same for|samples.*same|identical|samples.*(alike|equal)|does not depend",
 )
 def both_branches_pull_together(run, fixed):
     x, _ = digits()
@@ -160,7 +160,7 @@ def both_branches_pull_together(run, fixed):
     wrong="the teacher's outputs are not detached and its parameters are in the optimizer, so it forgets what it knew",
     source="Tarvainen and Valpola (mean teacher) threads; lhoyer/DAFormer issue 59",
     places="teacher",
-    words="collaps|constant|teacher|same for (all|every)|identical|samples.*(same|alike|equal)|does not depend",
+    words="collaps|constant|teacher|same for|samples.*same|identical|samples.*(alike|equal)|does not depend",
 )
 def teacher_is_trained_too(run, fixed):
     class Pair(nn.Module):
@@ -318,7 +318,7 @@ def train_graph(run, model, lr=5e-3):
     wrong="24 graph convolutions average over neighbours so often that all nodes become the same",
     source="Li et al. (AAAI 2018), over-smoothing; PyTorch Geometric discussions",
     places="convolutions, output, head",
-    words="smooth|same for (all|every)|identical|collaps|alike|constant|vanish|does not depend",
+    words="smooth|same for|samples.*same|identical|collaps|alike|constant|vanish|does not depend",
 )
 def graph_network_oversmooths(run, fixed):
     adjacency = normalized(block_graph()[1])

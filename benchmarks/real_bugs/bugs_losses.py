@@ -71,7 +71,7 @@ def softmax_over_the_batch(run, fixed):
     wrong="a binary classifier ends with one unit and a softmax, so its output is 1 for every sample",
     source="Stack Overflow, 'binary classification, softmax on one output'; DeepLocalize (ICSE 2021)",
     places="softmax",
-    words="softmax|size 1|one unit|single|constant|does not depend|same for (all|every)",
+    words="softmax|size 1|one unit|single|constant|does not depend|same for|samples.*same",
 )
 def softmax_over_one_unit(run, fixed):
     x, y = table("breast_cancer")
@@ -87,7 +87,7 @@ def softmax_over_one_unit(run, fixed):
     wrong="a LayerNorm stands behind the only output unit, so the output is the bias of the norm for every sample",
     source="pytorch/pytorch threads on LayerNorm with normalized_shape 1; NeuraLint (TOSEM 2021)",
     places="norm",
-    words="size 1|one (unit|value|number)|single|constant|does not depend|same for (all|every)",
+    words="size 1|one (unit|value|number)|single|constant|does not depend|same for|samples.*same",
 )
 def norm_over_one_unit(run, fixed):
     x, y = regression()

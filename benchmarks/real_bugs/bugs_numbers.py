@@ -11,22 +11,22 @@ from .registry import bug
 
 @bug(
     "log-of-zero",
-    wrong="cross entropy is written as -log(softmax), which is infinite where the probability underflows to zero",
+    wrong="binary cross entropy is written out with log(1 - p), and a sure p is rounded to 1: 0 * log(0) is NaN",
     source="Stack Overflow, 'loss becomes nan after some iterations'; DeepLocalize (ICSE 2021)",
     places="loss",
     words="\\blog\\b|\\bnan\\b|infinit|underflow",
 )
 def log_of_zero(run, fixed):
-    x, y = digits()
-    x = 40 * x
-    model = named(first=nn.Linear(64, 64), act=nn.ReLU(), head=nn.Linear(64, 10))
-    nn.init.normal_(model.head.weight, std=1.5)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = table("breast_cancer")
+    y = y.float()[:, None]
+    model = mlp(30, 64, 64, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
 
     def loss_of(out, y):
         if fixed:
-            return F.cross_entropy(out, y)
-        return -torch.log(torch.softmax(out, 1)).gather(1, y[:, None]).mean()
+            return F.binary_cross_entropy_with_logits(out, y)
+        p = torch.sigmoid(out)
+        return -(y * p.log() + (1 - y) * (1 - p).log()).mean()
 
     return falls(train(run, model, optimizer, loss_of, x, y))
 

@@ -163,7 +163,7 @@ def columns_of_different_size(run, fixed):
     wrong="uint8 images are divided by 255 in integers, so nearly every pixel is zero",
     source="UMLAUT (CHI 2021); Humbatova et al. (ICSE 2020), wrong preprocessing",
     places="input",
-    words="input.*(zero|constant)|zero.*input|all zero|constant|does not depend|same for (all|every)",
+    words="input.*(zero|constant)|zero.*input|all zero|constant|does not depend|same for|samples.*same",
 )
 def division_in_integers(run, fixed):
     x, y = digits()
@@ -179,7 +179,7 @@ def division_in_integers(run, fixed):
     wrong="the vocabulary is in capitals and the text is not, so every token is the one for unknown words",
     source="Humbatova et al. (ICSE 2020), wrong preprocessing; Hugging Face tokenizer threads",
     places="input, embedding",
-    words="input.*(constant|same|identical)|constant|same for (all|every)|does not depend|identical|one (token|value)",
+    words="input.*(constant|same)|constant|same for|samples.*same|does not depend|identical|one (token|value)",
 )
 def every_word_unknown(run, fixed):
     _, letters = text()
