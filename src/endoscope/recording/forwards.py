@@ -161,6 +161,8 @@ class Forwards:
             self._steps.optimizers.forward_begins()
             self._steps.begin(step)
             if step.captured is not None and step.hooks is not None:
+                if self._steps.optimizers.running:  # as above
+                    step.captured.parameters.copy_all()
                 if step.captured.tracer is not None:
                     step.captured.tracer.enter(module, args, {})
                 step.hooks.entered_part(module, args)

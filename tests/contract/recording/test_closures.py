@@ -231,3 +231,26 @@ def test_an_update_that_raises_is_skipped_and_the_next_one_is_seen(tmp_path: Any
     for step in recording.steps:
         if not step.skipped:
             assert same(recording.tensor("0.weight", step.number, of="gradient"), used[step.number])
+
+
+def test_parts_called_one_by_one_inside_of_a_closure(tmp_path: Any) -> None:
+    """As Lightning does. The first step is traced while the optimizer runs, which then overwrites the parameters."""
+    model = nn.ModuleDict({"encoder": nn.Linear(6, 4), "decoder": nn.Linear(4, 3)})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = []
+    with strict_run(tmp_path) as run:
+        run.watch(model, optimizer)
+        for x, y in batches(4):
+            before.append(model["encoder"].weight.detach().clone())
+
+            def closure(x: Tensor = x, y: Tensor = y) -> Tensor:
+                optimizer.zero_grad()
+                loss = cross_entropy(model["decoder"](model["encoder"](x)), y)
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+    recording = recorded(run)
+    assert not recording.gaps
+    for number, weight in enumerate(before):
+        assert same(recording.tensor("encoder.weight", number, of="parameter"), weight)
