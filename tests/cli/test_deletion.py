@@ -55,6 +55,6 @@ def test_only_trials_can_be_deleted(tmp_path: Path, name: str) -> None:
     write_trial(tmp_path, "a")
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("x")
-    message = "is a folder of 1 trials. Say which to delete" if name == "" else "is no recorded trial"
+    message = "is a folder of 1 trial. Say which to delete" if name == "" else "is no recorded trial"
     with pytest.raises(NotARecording, match=message):
         deletion.contents_of(tmp_path / name)

@@ -43,8 +43,13 @@ def test_a_trial_that_was_broken_off_is_trained_again(
 ) -> None:
     from endoscope.demo import training
 
+    train_step, steps = training.train_step, []
+
     def stop(*arguments: object) -> float:
-        raise KeyboardInterrupt
+        if steps:
+            raise KeyboardInterrupt
+        steps.append(train_step(*arguments))  # type: ignore[arg-type]
+        return steps[0]
 
     with monkeypatch.context() as patched:
         patched.setattr(training, "train_step", stop)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,36 @@ def test_tables_are_aligned() -> None:
 )
 def test_sizes_for_people(size: int, text: str) -> None:
     assert human_bytes(size) == text
+
+
+def test_a_file_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").touch()
+    assert main(["ls", str(tmp_path / "train.py")]) == 1
+    assert "train.py is a file, and a recording is a folder. Type the folder that was" in capsys.readouterr().err
+
+
+def test_silencing_in_a_folder_with_one_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = write_trial(tmp_path, "only", steps=range(3))
+    assert f"plateau is silent from now on, in {trial / 'findings.json'}" in shown(
+        capsys, "check", tmp_path, "--silence", "plateau"
+    )
+    assert main(["check", str(tmp_path), "--silence", "no_such_check"]) == 3
+    assert (
+        "There is no check 'no_such_check'" in (error := capsys.readouterr().err)
+        and "`endoscope check --list`" in error
+    )
+    write_trial(tmp_path, "another", steps=range(3))
+    assert main(["check", str(tmp_path), "--silence", "plateau"]) == 3
+    assert "is a folder of 2 trials" in capsys.readouterr().err
+
+
+def test_ls_says_how_long_ago_a_trial_ended_early(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    from endoscope.store.writer import TrialWriter
+
+    writer = TrialWriter.create(tmp_path / "runs", "live")
+    writer.write_step(step_record(writer, 0))
+    shutil.copytree(writer.path, tmp_path / "runs" / "killed")  # nobody holds the lock of a copy
+    killed, live = shown(capsys, "ls", tmp_path / "runs").splitlines()[2:]
+    assert re.search(r"killed .* ended early, \d+ s ago ", killed) and " running " in live

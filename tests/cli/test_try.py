@@ -88,6 +88,15 @@ def test_the_lines_to_add_work_where_they_are_said_to_belong(tmp_path: Path) -> 
     assert len(endoscope.open(tmp_path / "runs")) == 2
 
 
+def test_an_error_of_the_model_has_no_frames_of_ours(tmp_path: Path) -> None:
+    code = "import torch\nm = torch.nn.Linear(2, 2)\no = torch.optim.SGD(m.parameters())\nm(torch.ones(1, 3))"
+    mine = written(tmp_path, code)
+    plain, tried = run(tmp_path, mine), run(tmp_path, "-m", "endoscope", "try", "--no-show", mine)
+    assert tried.returncode == 1 and "m(torch.ones(1, 3))" in tried.stderr and str(SRC) not in tried.stderr
+    errors = [line for line in tried.stderr.splitlines() if line.startswith("RuntimeError")]
+    assert errors == plain.stderr.splitlines()[-1:]
+
+
 NOTHING = {
     "print('hello')": "never imported torch in this process",
     "import torch\nw = torch.zeros(3, requires_grad=True)\no = torch.optim.SGD([w])\nw.sum().backward()\no.step()":
@@ -117,6 +126,7 @@ def test_where_nothing_is_found_a_sentence_says_what_was_seen(code: str, tmp_pat
         ("import sys\nsys.exit('no, ' + sys.argv[1])", ["--help"]),
         ("raise KeyboardInterrupt", []),
         ("import endoscope\nendoscope.open('nowhere')", []),
+        ("try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('mine') from error", []),
         ("import sys, pickle\nclass A: pass\nprint(__name__, sys.argv, sys.path[0], pickle.dumps(A()))", ["a b"]),
         ("import atexit\nname = 'still there'\natexit.register(lambda: print(name, __import__('__main__').name))", []),
     ],
@@ -214,7 +224,8 @@ def test_the_page_is_there_while_the_script_runs_and_ends_with_it(tmp_path: Path
     assert process.returncode == 0
     assert address.endswith("#v=1&trial=mine")
     assert isinstance(trial, dict) and trial["steps"]
-    assert "endoscope show runs" in rest and "run.watch(body, optimizer)" in rest
+    assert "Endoscope: what looks wrong:  endoscope check runs/mine" in rest
+    assert "run.watch(body, optimizer)" in rest
     with pytest.raises(OSError):
         fetch(address, "api/catalog")
 
@@ -226,7 +237,8 @@ def test_at_a_terminal_the_page_stays_until_somebody_ends_it(tmp_path: Path) -> 
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "endoscope", "try", str(SCRIPTS / "lstm.py"), "--steps", "5"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=environment()
+        command, cwd=tmp_path, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs in the background ignore it
     ) as process, os.fdopen(ours, "r", errors="replace") as terminal:  # fmt: skip
         os.close(theirs)
         address, ended = "", False

@@ -88,7 +88,7 @@ def test_a_crash_at_the_very_beginning(tmp_path: Path, left: str) -> None:
 
 def test_a_folder_of_trials_is_none(tmp_path: Path) -> None:
     write_trial(tmp_path / "trial", "inner")
-    with pytest.raises(BadArgument, match="is a folder of 1 trials, so it cannot be resumed"):
+    with pytest.raises(BadArgument, match="is a folder of 1 trial, so it cannot be resumed"):
         resume(tmp_path)
 
 

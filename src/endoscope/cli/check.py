@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from endoscope.errors import EndoscopeError
+from endoscope.cli import following
+from endoscope.cli.following import EVERY_SECS
+from endoscope.errors import BadArgument, EndoscopeError
 from endoscope.findings.finding import ERROR, NO_STEPS, SEVERITIES
 
 if TYPE_CHECKING:
@@ -33,6 +36,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--silence", metavar="CHECK[@NODE]", action="append", help="never report this again in the trial"
     )
     parser.add_argument("--together", action="store_true", help="also say what happens together more than by chance")
+    parser.add_argument("--follow", action="store_true", help="look again and again until the training has ended")
+    parser.add_argument(
+        "--exec",
+        metavar="CMD",
+        help="with --follow: run CMD once for each new error, with the finding as JSON on stdin",
+    )
+    parser.add_argument("--every", metavar="SECS", type=float, default=EVERY_SECS, help="with --follow (default: 10)")
     parser.add_argument("--list", action="store_true", help="list all checks with their thresholds")
 
 
@@ -44,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
         path = Path(options.path) / options.trial if options.trial else Path(options.path)
         if options.silence:
             return _silence(path, options.silence)
-        return _check(path, options)
+        _require_follow(options)
+        return _follow(path, options) if options.follow else _check(path, options)
     except EndoscopeError as error:
         print(f"endoscope: {error}", file=sys.stderr)
         return NOT_CHECKED
@@ -68,6 +79,31 @@ def _check(path: Path, options: argparse.Namespace) -> int:
     return max(map(_exit_code, findings), default=0)
 
 
+def _require_follow(options: argparse.Namespace) -> None:
+    if options.exec is not None and not options.follow:
+        raise BadArgument("--exec is for findings that come while a training runs. Add --follow.")
+    if options.every <= 0:
+        raise BadArgument(f"--every is {options.every:g}, but it is a number of seconds above 0. Leave it out for 10.")
+
+
+def _follow(path: Path, options: argparse.Namespace) -> int:
+    import json
+
+    import endoscope
+
+    numbers = itertools.count(1)
+
+    def tell(finding: Finding) -> None:
+        text = json.dumps(finding.to_dict()) if options.json else _text(next(numbers), finding) + "\n"
+        print(text, flush=True)
+
+    names = _names(options.only)
+    findings = following.follow(path, lambda: endoscope.diagnose(path, checks=names), tell, options.exec, options.every)
+    if not options.json:
+        _print_conclusion(findings, path)
+    return max(map(_exit_code, findings), default=0)
+
+
 def _names(only: Sequence[str] | None) -> list[str] | None:
     """Whatever is looked for: if the recording lacks most of it, this is said."""
     from endoscope.findings.diagnose import recording_checks
@@ -82,12 +118,16 @@ def _exit_code(finding: Finding) -> int:
 
 
 def _print(findings: Sequence[Finding], path: Path) -> None:
+    for number, finding in enumerate(findings, start=1):
+        print(_text(number, finding), end="\n\n")
+    _print_conclusion(findings, path)
+
+
+def _print_conclusion(findings: Sequence[Finding], path: Path) -> None:
     from endoscope.cli import conclusion
     from endoscope.query.open import look
     from endoscope.query.recording import Recording
 
-    for number, finding in enumerate(findings, start=1):
-        print(_text(number, finding), end="\n\n")
     found = look(path)
     recordings = [found] if isinstance(found, Recording) else list(found.values())
     print("\n".join([conclusion.summary(path, findings, recordings), *conclusion.gap_lines(recordings)]))
@@ -153,9 +193,11 @@ def _list() -> int:
 
 def _silence(path: Path, entries: Sequence[str]) -> int:
     from endoscope.findings import silence
+    from endoscope.findings.one_trial import one_trial
 
+    trial = one_trial(path).path
     for entry in entries:
         check, _, node = entry.partition("@")
-        silence.add(path, check, node or None)
-        print(f"{check} is silent from now on{f' at {node}' if node else ''}, in {path / silence.FILE}.")
+        silence.add(trial, check, node or None)
+        print(f"{check} is silent from now on{f' at {node}' if node else ''}, in {trial / silence.FILE}.")
     return 0

@@ -4,13 +4,13 @@ import argparse
 import difflib
 
 import endoscope
-from endoscope.cli import check, demo, differences, export, ls, origin, query, report, rm, show, try_
+from endoscope.cli import check, completion, demo, differences, doctor, export, ls, origin, query, report, rm, show, try_
 
 # Each command is a module with SUMMARY (one line), add_options(parser) and run(options) -> exit code.
 # Whatever is slow to import is imported inside `run`, so that `endoscope --help` answers at once.
 COMMANDS = {
-    "check": check, "demo": demo, "differences": differences, "export": export, "ls": ls, "origin": origin,
-    "query": query, "report": report, "rm": rm, "show": show, "try": try_,
+    "check": check, "completion": completion, "demo": demo, "differences": differences, "doctor": doctor,
+    "export": export, "ls": ls, "origin": origin, "query": query, "report": report, "rm": rm, "show": show, "try": try_,
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def summary(path: Path, findings: Sequence[Finding], recordings: Sequence[Record
 
 def _unfinished(recordings: Sequence[Recording]) -> str:
     """A run that was not closed may have gone on after its last recorded step."""
-    from endoscope.findings.completeness import is_running
+    from endoscope.query.liveness import is_running
 
     ended_early = [one.name for one in recordings if not one.closed and not is_running(one)]
     running = [one.name for one in recordings if is_running(one)]

@@ -34,7 +34,9 @@ def contents_of(trial: Path) -> TrialFiles:
         trials = paths.trials_in(trial) if trial.is_dir() else []
         if trials:
             names = ", ".join(str(path) for path in trials[:3])
-            raise NotARecording(f"{trial} is a folder of {len(trials)} trials. Say which to delete: {names} …")
+            raise NotARecording(
+                f"{trial} is a folder of {paths.counted(len(trials), 'trial')}. Say which to delete: {names} …"
+            )
         raise NotARecording(f"{trial} is no recorded trial, so nothing was deleted.")
     ours: list[Path] = []
     others: list[Path] = []

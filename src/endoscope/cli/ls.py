@@ -51,8 +51,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _state(recording: Recording) -> str:
-    from endoscope.findings.completeness import is_running
+    from endoscope.query.liveness import is_running, last_sign
 
     if recording.closed:
         return "finished"
-    return "running" if is_running(recording) else "ended early"
+    return "running" if is_running(recording) else f"ended early, {_age(time.time() - last_sign(recording))} ago"
+
+
+def _age(seconds: float) -> str:
+    """90 -> 1 min"""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"

@@ -6,23 +6,18 @@ when the run is closed. A step that nobody wanted, and one that was removed to s
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from endoscope.findings.gaps import without_number
+from endoscope.query.liveness import is_running
 from endoscope.query.recording import Gap, Recording
 
-_QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
+__all__ = ["count_lost", "is_running", "lost_steps", "steps_seen", "why_writing_failed"]
+
 #: What the recorder says of a step that is not there.
 _IS_LOST = ("was left out", "was not written", "no values were held")
 #: Where the recorder was when it failed and gave up the step.
 _GAVE_UP_AT = ("the beginning of a step", "the end of a step", "the last step")
-
-
-def is_running(recording: Recording) -> bool:
-    """Whether the training still goes on, as far as one can tell from the files."""
-    last_sign = max(recording.updated, recording.created)
-    return not recording.closed and time.time() - last_sign < _QUIET_SECS
 
 
 def steps_seen(recording: Recording) -> int:

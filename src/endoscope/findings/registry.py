@@ -61,5 +61,5 @@ def require(name: str) -> str:
     """The name, if there is such a check."""
     if name not in all_checks():
         near = ", ".join(repr(other) for other in nearest(str(name), all_checks(), 3))
-        raise LookupFailed(f"There is no check {name!r}. Nearest: {near}. docs/reference/findings.md lists all.")
+        raise LookupFailed(f"There is no check {name!r}. Nearest: {near}. `endoscope check --list` prints all.")
     return name

@@ -34,8 +34,10 @@ def _why_not(folder: Path) -> str:
         near = difflib.get_close_matches(folder.name, siblings, n=1)
         hint = f" Did you mean {folder.parent / near[0]}?" if near else ""
         return f"There is nothing at {folder}.{hint} Type the folder that was given to endoscope.Run, or a trial in it."
-    if not folder.is_dir():
+    if not folder.is_dir() and paths.is_trial(folder.parent):
         return f"{folder} is a file. A recording is a folder: {folder.parent}?"
+    if not folder.is_dir():
+        return f"{folder} is a file, and a recording is a folder. Type the folder that was given to endoscope.Run."
     if paths.is_trial(folder.parent):
         return f"{folder} is a part of the recording {folder.parent}. Open that."
     inner = [path for path in sorted(folder.iterdir())[:_MOST_LOOKED_AT] if path.is_dir()]

@@ -21,9 +21,10 @@ from typing import Any
 import torch
 
 from endoscope.errors import BadArgument
-from endoscope.recording import forks
+from endoscope.recording import forks, telling
 from endoscope.recording.budget import CREDIT_SECONDS, Budget
 from endoscope.recording.finishing import Finisher
+from endoscope.recording.log import flat, number
 from endoscope.recording.modules import module_tree
 from endoscope.recording.policies import When
 from endoscope.recording.raw import Keep
@@ -32,11 +33,13 @@ from endoscope.recording.shield import Shield
 from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step
 from endoscope.recording.steps import Steps
+from endoscope.recording.strangers import Strangers, sentence_of
 from endoscope.recording.watch import OptimizerLike, make_watch
 from endoscope.recording.worker import Worker
 from endoscope.schema import plugins
 from endoscope.schema.recording import GapRecord
 from endoscope.store.resuming import iteration_before
+from endoscope.store.vacancy import withdraw
 from endoscope.store.writer import TrialWriter
 
 #: What holds where `when` is not said: whoever says which steps to record may have all of them.
@@ -87,11 +90,15 @@ class Run:
         self._steps = Steps(self._schedule, self._budget, self._finisher, self._worker, self.shield, self._gap)
         self._steps.next, self._steps.last = self._writer.next_step, self._writer.next_step - 1
         self._go_on_from(self._writer.next_step)
-        self._gaps = 0
+        self._strangers = Strangers(self._steps)
+        self._gaps = self._logged = 0
+        self._concerns: list[str] = []  # said when they come up, and once more at the end
+        self._was_watched = self._has_failed = False
         self._born = forks.count
         self.closed = False
         self._at_exit = functools.partial(_close_quietly, weakref.ref(self))
         atexit.register(self._at_exit)
+        telling.say(telling.beginning(self.path, trial, resume and self._writer.next_step > 0))
 
     @property
     def path(self) -> str:
@@ -128,7 +135,18 @@ class Run:
         steps.watch(watch)
         tree = module_tree(steps.watches)
         self._worker.put(lambda: self._writer.write_modules(tree))
+        self._was_watched = True
+        if watch.optimizers:
+            self._is_concerned(sentence_of(watch))
+        else:
+            self._strangers.look()
         return model
+
+    def _is_concerned(self, sentence: str) -> None:
+        if sentence:
+            self._concerns.append(sentence)
+            self.shield.note(sentence)
+            self.shield.say(sentence, f"Endoscope: {sentence}")
 
     def step(self, n: int | None = None, type: str | None = None) -> Step:
         """`with run.step() as step:` around one training step, for types, tags, losses and late decisions."""
@@ -162,6 +180,23 @@ class Run:
             self._require_open()
             self._steps.report(str(name), value)
 
+    def log(self, values: Mapping[str, Any], step: int | None = None) -> None:
+        """Several numbers of the current step, or of the one with this number; nested ones get names such as `a/b`.
+
+        Where no model is watched and nobody gives numbers, each call is a step.
+        """
+        with self.shield("run.log"):
+            self._require_open()
+            found = flat(values)
+            if step is None and not self._was_watched and self._steps.open is None:
+                step, self._logged = self._logged, self._logged + 1
+            for name, value in found.items():
+                with self.shield(f"metric {name!r}"):
+                    if step is None:
+                        self._steps.report(name, number(name, value))
+                    else:
+                        self._finisher.metrics(int(step), "", {name: number(name, value)})
+
     def note(self, text: str) -> None:
         """A line of text at the current step."""
         with self.shield("note"):
@@ -191,6 +226,7 @@ class Run:
         """End the trial. What was recorded is complete without it."""
         if self.closed or forks.count != self._born:
             return
+        self._strangers.end()
         self._steps.close()
         self.closed = True
         report = self._limits | self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
@@ -199,7 +235,20 @@ class Run:
         self._worker.put(self._writer.close)
         self._worker.stop()
         atexit.unregister(self._at_exit)
-        sys.stderr.write(self._summary() + "\n")
+        if self._has_failed and withdraw(self._writer.path):
+            telling.say(telling.WITHDRAWN)
+        else:
+            for line in [self._summary(), *self._all_concerns(), telling.commands(self.path)]:
+                telling.say(line)
+
+    def _all_concerns(self) -> list[str]:
+        """What has to be said again, and what is known only at the end."""
+        found = [*self._concerns, *([self._strangers.said] if self._strangers.said else [])]
+        if not self._was_watched and not self._writer.tensors:
+            found.append(telling.NO_MODEL)
+        elif not any(recorded for _, recorded in self._schedule.counts().values()):
+            found.append(telling.NO_STEP)
+        return found
 
     def _summary(self) -> str:
         """One line: what there is of how many steps, what it cost, and what is missing."""
@@ -214,12 +263,13 @@ class Run:
             cost = f"{self._finisher.seconds + self._worker.seconds:.2g} s"
         gaps = self._gaps + self._finisher.gaps
         missing = f"{gaps} gap{'s' * (gaps != 1)}" if gaps else "no gaps"
-        return f"Endoscope: {seen} steps, {recorded} recorded, {cost}, {missing}: {self.path}"
+        return f"{seen} steps, {recorded} recorded, {cost}, {missing}: {self.path}"
 
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._has_failed = error is not None
         self.close()
 
     def __repr__(self) -> str:
@@ -240,4 +290,5 @@ class Run:
 def _close_quietly(reference: weakref.ref[Run]) -> None:
     run = reference()
     if run is not None:
+        run._has_failed = getattr(sys, "last_value", None) is not None  # an exception has ended the script
         run.close()

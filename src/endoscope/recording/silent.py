@@ -30,7 +30,7 @@ class SilentRun(Run):
 
     def _nothing(self, *_: Any, **__: Any) -> None: ...
 
-    pause = resume = metric = note = config = flush = _nothing
+    pause = resume = metric = log = note = config = flush = _nothing
 
     def close(self) -> None:
         self.closed = True

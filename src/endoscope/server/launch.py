@@ -83,7 +83,7 @@ def start(
     """The same. `announce` is told the address as soon as a browser may ask for it, though it will have to wait."""
     _check_views(views)
     access = Access.of_host(host)
-    bound = _bind(host, port)
+    bound = bind(host, port)
     try:
         places.check(path)
         address = _address(access, bound.getsockname()[1])
@@ -137,7 +137,7 @@ def _check_views(views: str | PathLike[str] | None) -> None:
         raise BadArgument(f"There is no file {views} with views. Type the path of a Python file after --views.")
 
 
-def _bind(host: str, port: int | None) -> socket.socket:
+def bind(host: str, port: int | None) -> socket.socket:
     """A listening socket on the port that was asked for, or on the first free one."""
     if port is not None and not 0 <= port <= 65535:
         raise BadArgument(f"There is no port {port}. Ports are numbers from 1 to 65535; 0 means any that is free.")

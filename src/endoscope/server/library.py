@@ -20,7 +20,6 @@ from endoscope.query.recording import Recording
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
 _STALE_SECS = 2.0  # longer than a page that listens lets pass, so that no news is taken away from it
 _FIRST_LOOK_SECS = 1.5  # what a page begins with is read meanwhile; two who read would only wait for each other
-_QUIET_SECS = 120  # a trial that was not closed and has been silent for so long was killed
 
 
 class Library:
@@ -128,11 +127,6 @@ class Library:
             news = [name for name, state in found.items() if self._states.get(name) != state]
             self._states = found
             return news
-
-
-def is_live(recording: Recording) -> bool:
-    """Whether the training still runs, as far as one can tell from the files."""
-    return not recording.closed and time.time() - recording.updated < _QUIET_SECS
 
 
 def _warm(recording: Recording) -> None:

@@ -12,10 +12,11 @@ from starlette.routing import Route
 from endoscope import __version__
 from endoscope.errors import EndoscopeError
 from endoscope.query import bulk, presence
+from endoscope.query.liveness import is_running
 from endoscope.query.recording import Recording
 from endoscope.server import asked, wire
 from endoscope.server.answers import as_json
-from endoscope.server.library import Library, is_live
+from endoscope.server.library import Library
 
 
 def catalog(request: Request) -> Response:
@@ -41,7 +42,7 @@ def _summary(library: Library, name: str) -> wire.TrialSummary:
         steps=len(steps),
         lastStep=steps[-1].number if steps else None,
         types=recording.types,
-        live=is_live(recording),
+        live=is_running(recording),
         closed=recording.closed,
         readable=True,
         problems=[str(problem) for problem in recording.problems],
@@ -73,7 +74,7 @@ def _describe(name: str, recording: Recording) -> wire.Trial:
         name=name,
         created=recording.created,
         updated=recording.updated,
-        live=is_live(recording),
+        live=is_running(recording),
         closed=recording.closed,
         config=recording.config,
         versions=recording.versions,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 import weakref
 from pathlib import Path
 
@@ -21,6 +22,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN)
+_TRIES = 5  # whoever asks `is_held` holds the lock for a moment
+_NEXT_TRY_SECS = 0.01
 _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
@@ -58,7 +61,7 @@ def _lock(folder: Path) -> int:
     except OSError:
         return -1
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(descriptor)
     except OSError as error:
         os.close(descriptor)
         if error.errno in _TAKEN:
@@ -68,6 +71,33 @@ def _lock(folder: Path) -> int:
             ) from error
         return -1
     return descriptor
+
+
+def _take(descriptor: int) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _TAKEN or not left:
+                raise
+            time.sleep(_NEXT_TRY_SECS)
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether somebody is writing a rank; None where that cannot be told."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return True if error.errno in _TAKEN else None
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _after_fork() -> None:

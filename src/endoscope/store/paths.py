@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -86,23 +87,20 @@ def trials_in(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: _natural(path.name))
 
 
-def claim(root: Path, trial: str, *, resume: bool = False) -> Path:
+def claim(root: Path, trial: str, *, resume: bool = False, vacate: Callable[[Path], bool] | None = None) -> Path:
     """Make the folder of a new trial. A name that is taken gets -2, -3, …; making the folder is the lock.
 
-    Whoever resumes a trial gets the folder that is there.
+    Whoever resumes a trial gets the folder that is there. `vacate` may take an empty trial away that has the name.
     """
     check_name(trial)
     try:
         root.mkdir(parents=True, exist_ok=True)
         for number in range(1, _MOST_TRIALS_OF_ONE_NAME):
             folder = root / (trial if number == 1 else f"{trial}-{number}")
-            try:
-                folder.mkdir()
-            except FileExistsError:
-                if resume and folder.is_dir():
-                    return _resumable(folder)
-                continue
-            return folder
+            if resume and folder.is_dir():
+                return _resumable(folder)
+            if _make(folder) or (vacate is not None and vacate(folder) and _make(folder)):
+                return folder
     except OSError as error:
         raise StoreError(
             f"No trial can be recorded in {root}: {error}. Choose a folder that can be written."
@@ -110,11 +108,25 @@ def claim(root: Path, trial: str, *, resume: bool = False) -> Path:
     raise StoreError(f"{root} already has {_MOST_TRIALS_OF_ONE_NAME} trials named {trial!r}. Choose another name.")
 
 
+def _make(folder: Path) -> bool:
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
 def _resumable(folder: Path) -> Path:
     trials = [] if is_trial(folder) else trials_in(folder)
     if trials:
-        raise BadArgument(f"{folder} is a folder of {len(trials)} trials, so it cannot be resumed as one. Which is it?")
+        raise BadArgument(
+            f"{folder} is a folder of {counted(len(trials), 'trial')}, so it cannot be resumed as one. Which is it?"
+        )
     return folder
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def check_name(trial: object) -> None:

@@ -40,6 +40,7 @@ from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.streams import batch_message
 from endoscope.store.syncing import Syncing
 from endoscope.store.upkeep import Upkeep
+from endoscope.store.vacancy import vacate
 
 SYNC_EVERY_SECS = 1.0
 MOST_COLLECTED = 200_000  # rows of a table that wait for the disk
@@ -109,7 +110,7 @@ class TrialWriter:
         about = description.describe(trial, config)
         _check_size(max_bytes, len(description.text_of(about)))
         root = Path(os.path.abspath(root))  # the process may change its folder
-        folder = paths.claim(root, trial, resume=resume) if rank == 0 else root / trial
+        folder = paths.claim(root, trial, resume=resume, vacate=vacate) if rank == 0 else root / trial
         about["name"] = folder.name
         try:
             rank_folder = paths.rank_folder(folder, rank)
@@ -132,6 +133,11 @@ class TrialWriter:
         self._contents.add(self._journal.append("resume", time.time()))
         for table in THINNED if former.half_thinned else ():
             self._upkeep.drop_steps(table, former.half_thinned, {})
+
+    @property
+    def tensors(self) -> int:
+        """How many different tensors were ever recorded."""
+        return len(self._named)
 
     def key_id(self, key: Key) -> int:
         """The number of a key; a new one is written with the next commit."""

@@ -58,11 +58,11 @@ class Attempt:
             self._problem = "the script makes an endoscope.Run of its own"
             return
         self._names = Names.of(found, sys._getframe())
+        say(words.beginning(self._names))
         run = endoscope.Run(self.root, trial=self._script.name)
         self._run = run
         for model, optimizers in found:
             run.watch(model, optimizers)
-        say(words.beginning(self._names, run.path))
         if self._shows_page:
             self._page = Page(self.root, run.trial)
 
@@ -74,8 +74,7 @@ class Attempt:
             return
         flush()
         if self._run is not None and self._names is not None:
-            self._run.close()
-            say(words.lines_to_add(self._names, self.shown_root))
+            self._conclude(self._run, self._names)
         elif self._problem:
             say(words.not_recorded(self._problem))
         elif self._script.error is not None:
@@ -83,14 +82,25 @@ class Attempt:
         else:
             say(words.nothing_found(None if self._search is None else self._search.seen, self._script.path))
 
+    def _conclude(self, run: Run, names: Names) -> None:
+        import endoscope
+
+        run.__exit__(None, self._script.error, None)
+        if not os.path.exists(run.path):  # the script failed before anything was recorded
+            self._shows_page = False
+            return
+        try:
+            say(words.findings(endoscope.diagnose(run.path)))
+        except Exception as error:  # the status of the script must not depend on it
+            say(f"the recording could not be checked: {type(error).__name__}: {error}")
+        say(words.lines_to_add(names, self.shown_root))
+
     def keep_serving(self) -> None:
         """Where somebody sits at a terminal the page stays until Ctrl+C; else it ends with the script."""
-        if self._page is None or self._run is None:
+        if self._page is None:
             return
-        if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        if self._shows_page and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
             self._page.wait()
-        else:
-            say(f"to look at it:  endoscope show {self.shown_root}")
         self._page.close()
 
 

@@ -8,7 +8,11 @@ import os
 import sys
 import types
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
+
+_PACKAGE = Path(__file__).parents[2]
+_OURS = tuple(str(_PACKAGE / folder) for folder in ("cli", "recording", "capture"))
 
 
 class Script:
@@ -63,13 +67,17 @@ class Script:
 
 
 def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """What is left behind the frame that runs the script; an error in its syntax has nothing behind it."""
-    one = traceback
-    while one is not None and one.tb_frame.f_code.co_filename != __file__:
-        one = one.tb_next
-    while one is not None and one.tb_frame.f_code.co_filename == __file__:
-        one = one.tb_next
-    return one
+    """The traceback of the plain script: without what runs it, and without what records it between torch's frames."""
+    frames = []
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    ours = [number for number, one in enumerate(frames) if one.tb_frame.f_code.co_filename == __file__]
+    left: TracebackType | None = None
+    for one in reversed(frames[ours[-1] + 1 if ours else 0 :]):
+        if not one.tb_frame.f_code.co_filename.startswith(_OURS):
+            left = TracebackType(left, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return left
 
 
 def _hide_our_frames(hook: Callable[..., object]) -> Callable[..., object]:

@@ -12,8 +12,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from endoscope.cli.trying.search import Found, Seen
+    from collections.abc import Sequence
 
+    from endoscope.cli.trying.search import Found, Seen
+    from endoscope.findings.finding import Finding
+
+_MOST_FINDINGS = 5
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _OURS = str(Path(__file__).parents[2])
 
@@ -94,8 +98,17 @@ def records_itself() -> bool:
     return any(issubclass(type(one), module.Run) and not one.closed for one in gc.get_objects())
 
 
-def beginning(names: Names, path: str) -> str:
-    return f"found {'; '.join(one.told for one in names.models)}. Recording into {path}."
+def beginning(names: Names) -> str:
+    return f"found {'; '.join(one.told for one in names.models)}."
+
+
+def findings(found: Sequence[Finding]) -> str:
+    """One line each, the most important first."""
+    if not found:
+        return "nothing looks wrong in what was recorded."
+    lines = [f"    {one.severity.upper()}  {one.title}{f' at {one.node}' if one.node else ''}" for one in found]
+    more = [f"    … and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
+    return "\n".join(["this looks wrong:", *lines[:_MOST_FINDINGS], *more])
 
 
 def lines_to_add(names: Names, root: str) -> str:
@@ -109,7 +122,10 @@ def lines_to_add(names: Names, root: str) -> str:
 
 def _shown(file: str) -> str:
     """As short as it can be typed here."""
-    return min(file, os.path.relpath(file), key=len)
+    try:
+        return min(file, os.path.relpath(file), key=len)
+    except (OSError, ValueError):  # the current folder is gone, or is on another drive
+        return file
 
 
 def not_recorded(problem: str) -> str:

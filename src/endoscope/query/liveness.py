@@ -1,0 +1,26 @@
+"""Whether a recording is still being written.
+
+Where folders can be locked, the lock tells: it ends with the process that writes, whatever ends that. Elsewhere a
+recording that was not closed counts as running until it has been silent for two minutes.
+"""
+
+from __future__ import annotations
+
+import time
+
+from endoscope.query.recording import Recording
+from endoscope.store import locking, paths
+
+_QUIET_SECS = 120
+
+
+def is_running(recording: Recording) -> bool:
+    if recording.closed:
+        return False
+    held = locking.is_held(paths.rank_folder(recording.path, 0))
+    return time.time() - last_sign(recording) < _QUIET_SECS if held is None else held
+
+
+def last_sign(recording: Recording) -> float:
+    """When something was written last."""
+    return max(recording.updated, recording.created)
