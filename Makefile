@@ -1,4 +1,5 @@
 # One verb per chore. The first run creates .venv and installs what constraints.txt pins; later runs start at once.
+# `make demo` installs only what Endoscope itself needs; the others also what tests and benchmarks need.
 #
 #   make demo     train a small network with a bug in it, and show the page (DEMO_SERVE=0: only record)
 #   make test     the whole test suite
@@ -15,7 +16,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 PAGE := $(BIN)/python frontend/bundle.py
+
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Endoscope needs Python 3.11 or newer; \
+	this is " + sys.version.split()[0] + ". Choose another with: make PYTHON=python3.12")'
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
@@ -25,7 +30,9 @@ DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py te
 help:
 	@sed -n 's/^#   make/make/p' Makefile
 
-demo: $(INSTALLED) page kernels bytecode
+# Who works on the code sees the page and the kernels as they are now.
+demo: $(RUNS)
+	@if [ -e $(INSTALLED) ]; then $(MAKE) --no-print-directory page kernels bytecode; fi
 	@$(BIN)/endoscope demo
 
 # Tests of the page wait for pixels, so they have the machine to themselves.
@@ -86,11 +93,21 @@ generated: $(INSTALLED)
 
 install: $(INSTALLED)
 
+# What the demo needs, and nothing of what tests need; the page and the kernels are built on the way. Whoever has installed
+# everything already needs nothing more.
+$(RUNS): pyproject.toml constraints.txt
+	@$(CHECK_PYTHON)
+	@if [ ! -e $(INSTALLED) ]; then \
+		echo "Installing Endoscope and torch into $(VENV), once. Without torch it is 150 MB; torch has between 200 MB and 3 GB."; \
+		$(PYTHON) -m venv $(VENV) && \
+		$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[torch]"; \
+	fi
+	@touch $@
+
 # The stamp is written last: an interrupted installation is repeated, a finished one is not.
 # The constraints matter most for torch: without the exact pin pip may choose another, far larger build.
 $(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Endoscope needs Python 3.11 or newer; \
-	this is " + sys.version.split()[0] + ". Choose another with: make PYTHON=python3.12")'
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@

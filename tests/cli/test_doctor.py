@@ -10,6 +10,7 @@ import pytest
 from endoscope.cli import doctor, main
 from endoscope.server import launch, page_files
 from endoscope.stats import kernels
+from tests.house.tree import run_python
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
@@ -41,6 +42,11 @@ def test_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     text = shown(capsys, tmp_path)
     assert "note   torch         PyTorch is not installed, so recordings can be shown, but not made\n" in text
     assert '→ pip install "endoscope[torch]"' in text
+
+
+def test_no_look_imports_torch_where_there_is_none() -> None:
+    result = run_python("sys.modules['torch'] = None\nfrom endoscope.cli import main; sys.exit(main(['doctor']))")
+    assert "failed" not in result.stdout and "PyTorch is not installed" in result.stdout, result.stdout
 
 
 def test_an_old_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

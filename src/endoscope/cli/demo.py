@@ -80,7 +80,7 @@ class _Page:
         if self.viewer is None:
             _say(f"Recorded in {self.root}. To look at it:  endoscope show {self.root} --views {_views()}")
             return
-        _say(f"Everything is recorded. docs/tutorial.md finds the bug, at  {self.viewer.address}")
+        _say(f"Everything is recorded. The tutorial (docs/tutorial.md) finds the bug, at  {self.viewer.address}")
         _say("Press Ctrl+C to stop.")
         self.viewer.wait()
 

@@ -83,6 +83,8 @@ def _torch(_: Path) -> Iterator[Result]:
 def _kernels(_: Path) -> Iterator[Result]:
     import warnings
 
+    if importlib.util.find_spec("torch") is None:
+        return  # nothing is recorded here
     from endoscope.stats import kernels
 
     with warnings.catch_warnings(record=True) as said:

@@ -29,7 +29,12 @@ def what_was_said(selection: Any, recording: Any) -> str:
 
 def answer_by_sum(selection: Any, recording: Any) -> Any:
     """Answers against partial sums."""
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        return (
+            "<p>This view draws with matplotlib, which is not installed. Type: <code>pip install matplotlib</code></p>"
+        )
 
     step = _step(selection, recording)
     positions = recording.tensor("input", step.number, type=step.type).shape[1]
