@@ -33,7 +33,7 @@ from endoscope.recording.shield import Shield
 from endoscope.recording.spectra import Spectra
 from endoscope.recording.step import Step
 from endoscope.recording.steps import Steps
-from endoscope.recording.strangers import Strangers, sentence_of
+from endoscope.recording.strangers import Strangers
 from endoscope.recording.watch import OptimizerLike, make_watch
 from endoscope.recording.worker import Worker
 from endoscope.schema import plugins
@@ -92,7 +92,6 @@ class Run:
         self._go_on_from(self._writer.next_step)
         self._strangers = Strangers(self._steps)
         self._gaps = self._logged = 0
-        self._concerns: list[str] = []  # said when they come up, and once more at the end
         self._was_watched = self._has_failed = False
         self._born = forks.count
         self.closed = False
@@ -136,17 +135,8 @@ class Run:
         tree = module_tree(steps.watches)
         self._worker.put(lambda: self._writer.write_modules(tree))
         self._was_watched = True
-        if watch.optimizers:
-            self._is_concerned(sentence_of(watch))
-        else:
-            self._strangers.look()
+        self._strangers.look(watch)
         return model
-
-    def _is_concerned(self, sentence: str) -> None:
-        if sentence:
-            self._concerns.append(sentence)
-            self.shield.note(sentence)
-            self.shield.say(sentence, f"Endoscope: {sentence}")
 
     def step(self, n: int | None = None, type: str | None = None) -> Step:
         """`with run.step() as step:` around one training step, for types, tags, losses and late decisions."""
@@ -243,7 +233,7 @@ class Run:
 
     def _all_concerns(self) -> list[str]:
         """What has to be said again, and what is known only at the end."""
-        found = [*self._concerns, *([self._strangers.said] if self._strangers.said else [])]
+        found = [*self._strangers.said]
         if not self._was_watched and not self._writer.tensors:
             found.append(telling.NO_MODEL)
         elif not any(recorded for _, recorded in self._schedule.counts().values()):

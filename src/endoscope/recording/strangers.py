@@ -1,12 +1,13 @@
 """Optimizers that hold none of the parameters of the watched models: usually those of another model, by mistake.
 
-run.watch(model, optimizer)      said at once
+run.watch(model, optimizer)      said at the first update: parts of a model may be added until then
 run.watch(model), and an optimizer steps again and again after backward passes of the model, and none that holds its
 parameters does ─► said, and from then on its updates end the steps, or all of them would be one
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 _ENOUGH = 3  # updates in one step; in a GAN another optimizer may come first once
 
 
-def sentence_of(watch: Watch) -> str:
-    """What to say of the optimizers that were named with a model; empty if all is well."""
-    own = {id(parameter) for parameter in watch.module.parameters()}
+def sentence_of(watch: Watch, watches: Sequence[Watch]) -> str:
+    """What to say of the optimizers that were named with a model; empty if they train it, or another watched one."""
+    own = {id(parameter) for one in watches for parameter in one.module.parameters()}
     foreign = [one for one in watch.optimizers if not _held_by(one) & own]
     return _sentence(foreign[0], watch) if foreign and len(foreign) == len(watch.optimizers) else ""
 
@@ -36,10 +37,15 @@ class Strangers:
         self._handle: Any = None
         self._updates = 0
         self._step: Any = None  # the open one, in which they came
-        self.said = ""
+        self._suspects: list[Watch] = []  # whose own optimizers hold nothing of them so far
+        self.said: list[str] = []
 
-    def look(self) -> None:
-        """From now on; once is enough."""
+    def look(self, watch: Watch) -> None:
+        """From now on, unless the model was watched with an optimizer that trains it."""
+        if sentence_of(watch, self._steps.watches):
+            self._suspects.append(watch)
+        elif watch.optimizers:
+            return
         if self._handle is None:
             self._handle = register_optimizer_step_post_hook(self._stepped)
 
@@ -50,8 +56,15 @@ class Strangers:
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         steps = self._steps
-        if steps.closed or steps.optimizers.known or forks.count != steps.born:
+        if steps.closed or forks.count != steps.born:
             self.end()
+            return
+        for watch in [one for one in self._suspects if optimizer in one.optimizers]:
+            self._suspects.remove(watch)
+            self._say(sentence_of(watch, steps.watches))
+        if steps.optimizers.known:
+            if not self._suspects:
+                self.end()
         elif steps.open is not None and not steps.open.explicit and steps.passes.were_seen:
             self._updates = self._updates + 1 if self._step is steps.open else 1
             self._step = steps.open
@@ -61,10 +74,15 @@ class Strangers:
     def _adopt(self, optimizer: Any) -> None:
         self.end()
         self._step = None
-        self.said = _sentence(optimizer, self._steps.watches[0])
-        self._steps.shield.note(self.said)
-        self._steps.shield.say("strangers", f"Endoscope: {self.said}")
+        self._say(_sentence(optimizer, self._steps.watches[0]))
         self._steps.optimizers.add([optimizer])
+
+    def _say(self, sentence: str) -> None:
+        """Now, in the recording, and once more when the run is closed."""
+        if sentence:
+            self.said.append(sentence)
+            self._steps.shield.note(sentence)
+            self._steps.shield.say(sentence, f"Endoscope: {sentence}")
 
 
 def _sentence(optimizer: Any, watch: Watch) -> str:
