@@ -4,7 +4,21 @@ import argparse
 import difflib
 
 import endoscope
-from endoscope.cli import check, completion, demo, differences, doctor, export, ls, origin, query, report, rm, show, try_
+from endoscope.cli import (
+    check,
+    completion,
+    demo,
+    differences,
+    doctor,
+    export,
+    ls,
+    origin,
+    query,
+    report,
+    rm,
+    show,
+    try_,
+)
 
 # Each command is a module with SUMMARY (one line), add_options(parser) and run(options) -> exit code.
 # Whatever is slow to import is imported inside `run`, so that `endoscope --help` answers at once.
