@@ -45,7 +45,7 @@ def _build() -> argparse.ArgumentParser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
         module.add_options(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, commands=COMMANDS)
     return parser
 
 

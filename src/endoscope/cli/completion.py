@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 SUMMARY = "print a script that makes bash, zsh or fish complete commands"
+
+Commands = Mapping[str, Any]  # name -> its module
 
 _BASH = """\
 # bash: add this line to ~/.bashrc
@@ -66,46 +70,42 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the script; its first lines say where it belongs."""
-    print(SHELLS[options.shell](), end="")
+    print(SHELLS[options.shell](options.commands), end="")
     return 0
 
 
-def _bash() -> str:
-    cases = [_BASH_CASE.format(command=name, options=" ".join(options)) for name, options in _options().items()]
-    return _BASH.replace("COMMANDS", " ".join(_options())).replace("CASES", "\n".join(cases))
+def _bash(known: Commands) -> str:
+    cases = [_BASH_CASE.format(command=name, options=" ".join(options)) for name, options in _options(known).items()]
+    return _BASH.replace("COMMANDS", " ".join(_options(known))).replace("CASES", "\n".join(cases))
 
 
-def _zsh() -> str:
-    commands = [_ZSH_COMMAND.format(command=name, summary=_quoted(text)) for name, text in _summaries().items()]
+def _zsh(known: Commands) -> str:
+    commands = [_ZSH_COMMAND.format(command=name, summary=_quoted(text)) for name, text in _summaries(known).items()]
     cases = []
-    for name, options in _options().items():
+    for name, options in _options(known).items():
         told = " ".join(f"'{option}[{_quoted(text)}]'" for option, text in options.items())
         cases.append(_ZSH_CASE.format(command=name, options=told))
     return _ZSH.replace("COMMANDS", "\n".join(commands)).replace("CASES", "\n".join(cases))
 
 
-def _fish() -> str:
-    commands = [_FISH_COMMAND.format(command=name, summary=_quoted(text)) for name, text in _summaries().items()]
+def _fish(known: Commands) -> str:
+    commands = [_FISH_COMMAND.format(command=name, summary=_quoted(text)) for name, text in _summaries(known).items()]
     cases = [
         _FISH_CASE.format(command=name, option=option.lstrip("-"), help=_quoted(text))
-        for name, options in _options().items()
+        for name, options in _options(known).items()
         for option, text in options.items()
     ]
     return _FISH.replace("COMMANDS", "\n".join(commands)).replace("CASES", "\n".join(cases))
 
 
-def _summaries() -> dict[str, str]:
-    from endoscope.cli.commands import COMMANDS  # here: that file lists this one
-
-    return {name: module.SUMMARY for name, module in COMMANDS.items()}
+def _summaries(known: Commands) -> dict[str, str]:
+    return {name: module.SUMMARY for name, module in known.items()}
 
 
-def _options() -> dict[str, dict[str, str]]:
+def _options(known: Commands) -> dict[str, dict[str, str]]:
     """Command -> long option -> its help."""
-    from endoscope.cli.commands import COMMANDS
-
     found = {}
-    for name, module in COMMANDS.items():
+    for name, module in known.items():
         parser = argparse.ArgumentParser()
         module.add_options(parser)
         actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
