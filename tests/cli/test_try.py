@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,9 +174,14 @@ def test_under_torchrun_the_first_rank_records(tmp_path: Path) -> None:
     plain = run(tmp_path, *launcher, SCRIPTS / "ddp.py")
     tried = run(tmp_path, *launcher, "-m", "endoscope", "try", "--no-show", SCRIPTS / "ddp.py")
     assert tried.returncode == 0, tried.stderr
-    assert sorted(tried.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    assert _said_by_ranks(tried.stdout) == _said_by_ranks(plain.stdout) != []
     recording = endoscope.open(tmp_path / "runs" / "ddp")
     assert len(recording.steps) > 5 and {"0", "2.weight"} <= set(recording.nodes)
+
+
+def _said_by_ranks(text: str) -> list[str]:
+    """Two processes write to one pipe, so a line of one may end up inside of a line of the other."""
+    return sorted(re.findall(r"rank \d: \d+\.\d+", text))
 
 
 def test_what_cannot_be_run_is_a_sentence(tmp_path: Path) -> None:

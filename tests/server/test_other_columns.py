@@ -98,7 +98,7 @@ def test_all_of_them_in_sql(runs: Path) -> None:
         assert rows[0] == rows[2] > 0
         Recording(runs / name).sql("select * from samples"), Recording(runs / name).sql("select * from units")
     answer = Recordings(runs).sql(
-        "select trial, count(*), count(kurtosis), sum(mean) from stats where not isnan(mean) "
+        "select trial, count(*), count(kurtosis), round(sum(mean), 9) from stats where not isnan(mean) "
         "group by trial order by trial"
     )
     (_, rows, none, mean), less, more = answer.rows
