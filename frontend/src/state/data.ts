@@ -111,7 +111,8 @@ export function usePictureNumbers(
   union: Union | null, trial: string | null, open: readonly string[] | null, layout: Layout,
 ): Loaded<PictureAnswer> {
   const sources = union ? sourcesOf.get(union) : undefined;
-  return useLoaded(sources && trial !== null ? askPicture(sources, trial, open, layout) : null);
+  // Where no tensor was recorded there is no graph, and no picture of one.
+  return useLoaded(sources?.length && trial !== null ? askPicture(sources, trial, open, layout) : null);
 }
 
 /** Which trial has each of the graphs of a union. */
