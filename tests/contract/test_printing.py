@@ -108,7 +108,7 @@ def test_printing_what_was_not_kept_works() -> None:
 def test_printing_what_was_overwritten_since_works() -> None:
     trace = endoscope.trace(lambda x: x * 2, X)
     trace.result.add_(777.25)
-    text = str(trace["mul_1"])
+    text = "\n".join(line for line in str(trace["mul_1"]).splitlines() if "Cost:" not in line)  # has any digits
     assert "mul_1_1" in text
     assert "777" not in text
     assert "778" not in text

@@ -72,5 +72,9 @@ def plain_numbers(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def means(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Of one number per sample, the mean."""
-    found = plain_numbers(metrics)
-    return {name: float(np.mean(value)) if isinstance(value, np.ndarray) else value for name, value in found.items()}
+    return {name: value if value.__class__ is float else _mean(value) for name, value in metrics.items()}
+
+
+def _mean(value: Any) -> float:
+    number = plain_number(value)
+    return float(np.mean(number)) if isinstance(number, np.ndarray) else number

@@ -190,7 +190,7 @@ class Optimizers:
 
     def type_of(self, ids: Sequence[int]) -> str:
         """What a step is called: the name of what it updates, where several optimizers take turns."""
-        if not ids or len(set(ids)) >= len(self._known) or not self.are_several:
+        if len(self._known) < 2 or not ids or len(set(ids)) >= len(self._known) or not self.are_several:
             return ""
         updated = [known for identity, known in list(self._known.items()) if identity in ids]
         return ", ".join(dict.fromkeys(map(self._name, updated)))
