@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,8 @@ from endoscope.recording.selection import may_be_attention
 from endoscope.recording.tracer import is_evaluation
 from endoscope.recording.watch import OwnHook
 
+_thread = threading.get_ident
+
 
 class Hooks:
     """All hooks of one captured step."""
@@ -43,6 +46,7 @@ class Hooks:
     def __init__(self, captured: Captured, failed: Callable[[str, BaseException], None]) -> None:
         self.captured = captured
         self.losses = Losses(captured)
+        self._thread = captured.thread  # what other threads call is none of the step, but for recomputation in backward
         self.depth = 0  # calls of watched modules that are running inside of each other
         self.skips_evaluation = False
         self.resting = False  # a forward pass in evaluation mode runs, which is none of the step
@@ -102,21 +106,23 @@ class Hooks:
                 self._hold_inputs(module, args, kwargs)
 
     def _before(self, module: torch.nn.Module, args: Any) -> None:
+        if _task() != -1 or _thread() != self._thread:
+            return
         identity = id(module)
         try:
             if identity not in self._modules:
                 if not self.depth:
                     self.losses.stranger_begins(module, args)
-            elif _task() == -1:
-                if self.inside is not None and not self.resting:
-                    self.inside.begin(self._modules[identity])
-                if self.depth:  # the usual case
-                    self.depth += 1
-                    return
-                self._enter(module)
-                if not self.resting and identity not in self._roots:
-                    with quiet():
-                        self._hold_inputs(module, args, {})
+                return
+            if self.inside is not None and not self.resting:
+                self.inside.begin(self._modules[identity])
+            if self.depth:  # the usual case
+                self.depth += 1
+                return
+            self._enter(module)
+            if not self.resting and identity not in self._roots:
+                with quiet():
+                    self._hold_inputs(module, args, {})
         except Exception as error:
             self._failed("a module call", error)
 
@@ -132,12 +138,14 @@ class Hooks:
         identity = id(module)
         address = self._modules.get(identity)
         try:
-            if address is None:
+            if _task() != -1:
+                if address is not None and out is not None and not self.resting:
+                    self._recomputed(address, out)
+            elif _thread() != self._thread:
+                return
+            elif address is None:
                 if not self.depth:
                     self.losses.stranger_ended(module)
-            elif _task() != -1:
-                if out is not None and not self.resting:
-                    self._recomputed(address, out)
             elif identity in self._late and out is not None:
                 return
             elif out.__class__ is Tensor and self.depth > 1 and self._is_usual(address, out):
@@ -156,7 +164,7 @@ class Hooks:
 
     def _after_others(self, module: torch.nn.Module, args: Any, out: Any) -> None:
         try:
-            if _task() == -1:
+            if _task() == -1 and _thread() == self._thread:
                 self._returned(module, self._modules[id(module)], out)
         except Exception as error:
             self._failed("the result of a module", error)

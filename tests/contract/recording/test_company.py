@@ -211,6 +211,38 @@ def test_two_models_in_two_threads_with_a_run_each(tmp_path: Any) -> None:
         assert losses[n] == plain[n]
 
 
+@pytest.mark.parametrize("called", ["a stranger", "the model"])
+def test_what_another_thread_calls_is_none_of_the_step(tmp_path: Any, called: str) -> None:
+    """While a step looks at what is computed between the model and the loss, and in the middle of its forward pass."""
+    model = mlp()
+    optimizer, other = sgd(model), model if called == "the model" else torch.nn.Linear(6, 6)
+
+    def elsewhere(*_: Any) -> None:
+        with torch.no_grad():
+            other(torch.ones(2, 6))
+
+    def in_a_thread(*_: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+
+    model[0].register_forward_hook(in_a_thread)
+    with strict_run(tmp_path) as run:
+        run.watch(model, optimizer)
+        for x, y in batches(8):
+            optimizer.zero_grad()
+            out = model(x)
+            in_a_thread()
+            cross_entropy(out, y).backward()
+            optimizer.step()
+    recording = recorded(run)
+    assert numbers(recording) == list(range(8)) and recording.gaps == []
+    assert all(step.graph for step in recording.steps)
+    for node in ("target", "0", "2", "output"):
+        assert recording.series(node, "mean").steps.tolist() == list(range(8))
+
+
 def test_two_runs_that_watch_one_model(tmp_path: Any) -> None:
     model = mlp()
     optimizer = sgd(model)
