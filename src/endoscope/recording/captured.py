@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from endoscope.recording.tracer import Tracer
 
 _grad_on = torch.is_grad_enabled
-MOST_NOTED = 64
+MOST_NOTED = 64  # results that wait to be numbered
 
 
 class Entry:
@@ -130,10 +130,8 @@ class Captured:
         if self.tracer is not None:
             entry.slot = self.tracer.slot_of(tensor) if slot < 0 else self.tracer.keep(slot, tensor)
             self.slots.add(entry.slot)
-        elif self.learned.overwritten and (node, role) in self.learned.overwritten:
-            entry.tensor, entry.version = self._copy(tensor), OURS
         self._number()
-        self._add(entry)
+        self._add(entry, will_be_overwritten=self.tracer is None and (node, role) in self.learned.overwritten)
         if entry.same is None and tensor.requires_grad and _grad_on():
             self.gradients.watch(entry, tensor)
         return entry
@@ -166,7 +164,7 @@ class Captured:
             for entry in noted:
                 self._add(entry)
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: Entry, will_be_overwritten: bool = False) -> None:
         tensor = entry.who
         place = entry.node, entry.role
         self._counts[place] = entry.pass_ = self._counts.get(place, 0) + 1
@@ -178,6 +176,8 @@ class Captured:
             self._measure_now(entry)
         else:
             self._by_id[id(tensor)] = entry
+            if will_be_overwritten:
+                entry.tensor, entry.version = self._copy(tensor), OURS
             if entry.kind == "computed" and (tensor.is_leaf or tensor._base is not None):
                 self._suspects.append(entry)
         self._entries.append(entry)

@@ -119,8 +119,7 @@ class Forwards:
         """Whether a step ends although no optimizer has ended it."""
         if step.moved or step.failed:
             return True
-        if self._steps.passes.were_seen and self._steps.passes.are_cleared():
-            step.skipped, step.iteration = True, self._steps.optimizers.iteration
+        if self._steps.look_whether_skipped(step):
             return True
         optimizers = self._steps.optimizers
         if optimizers.known or not self._steps.passes.were_moved_by_hand() or optimizers.exist():

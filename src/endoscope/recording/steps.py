@@ -157,11 +157,17 @@ class Steps:
     def leave(self, step: Step) -> None:
         if self.open is step:
             try:
-                if self.passes.were_seen and self.passes.are_cleared():
-                    step.skipped, step.iteration = True, self.optimizers.iteration
+                self.look_whether_skipped(step)
                 self.finish(step)
             except Exception as error:
                 self.shield.failed("the end of a step", error)
+
+    def look_whether_skipped(self, step: Step) -> bool:
+        """Mark the step if its gradients were cleared, unused."""
+        if not (self.passes.were_seen and self.passes.are_cleared()):
+            return False
+        step.skipped, step.iteration = True, self.optimizers.iteration
+        return True
 
     def decided(self, step: Step, late: bool) -> None:
         """The user has said something about a step; if it is not kept, its values are let go of at once."""
@@ -377,7 +383,7 @@ class Steps:
     def is_foreign(self) -> bool:
         """Another thread than that of the open step, or than the one that trains; or a forked process."""
         owner = self.trainer if self.open is None else self.open.thread
-        return self.closed or forks.count != self.born or (owner is not None and owner != _thread())
+        return self.is_over or (owner is not None and owner != _thread())
 
     def abandon(self, step: Step) -> None:
         captured, step.captured, self.open = step.captured, None, None

@@ -24,15 +24,15 @@ def beginning(path: str, wanted: str, resumed: bool) -> str:
     root, name = os.path.split(path)
     taken = f" as {name}, because there is a {wanted} already" if name != wanted else ""
     verb = "going on with" if resumed else "recording into"
-    return f"{verb} {path}{taken}. To look at it:  endoscope show {_short(root)}"
+    return f"{verb} {path}{taken}. To look at it:  endoscope show {shortest(root)}"
 
 
 def commands(path: str) -> str:
     """The last line."""
-    return f"what looks wrong:  endoscope check {_short(path)}    the page:  endoscope show {_short(path)}"
+    return f"what looks wrong:  endoscope check {shortest(path)}    the page:  endoscope show {shortest(path)}"
 
 
-def _short(path: str) -> str:
+def shortest(path: str) -> str:
     """As short as it can be typed here."""
     try:
         return min(path, os.path.relpath(path), key=len)

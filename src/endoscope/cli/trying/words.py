@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import itertools
-import os
 import sys
 import sysconfig
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from endoscope.recording.telling import shortest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,19 +114,11 @@ def findings(found: Sequence[Finding]) -> str:
 
 def lines_to_add(names: Names, root: str) -> str:
     """What the user can type to keep what `try` has done."""
-    where = f" to {_shown(names.file)}, before line {names.line} and outside of any loop" if names.line else ""
+    where = f" to {shortest(names.file)}, before line {names.line} and outside of any loop" if names.line else ""
     lines = ["import endoscope", f"run = endoscope.Run({root!r})", *(one.watched for one in names.models)]
     count = {3: "three", 4: "four", 5: "five"}.get(len(lines), str(len(lines)))
     typed = "\n".join(f"    {line}" for line in lines)
     return f"to record without `endoscope try`, add {count} lines{where}:\n\n{typed}\n"
-
-
-def _shown(file: str) -> str:
-    """As short as it can be typed here."""
-    try:
-        return min(file, os.path.relpath(file), key=len)
-    except (OSError, ValueError):  # the current folder is gone, or is on another drive
-        return file
 
 
 def not_recorded(problem: str) -> str:
