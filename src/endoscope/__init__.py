@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from endoscope.findings.differences import differences
     from endoscope.findings.origin import origin
     from endoscope.query.open import open
-    from endoscope.recording import policies
+    from endoscope.recording.deciding import policies
     from endoscope.recording.run import Run
     from endoscope.replay.divergence import compare
     from endoscope.replay.rerun import rerun
@@ -51,7 +51,7 @@ _TARGETS = {
     "errors": "endoscope.errors",
     "open": "endoscope.query.open:open",
     "origin": "endoscope.findings.origin:origin",
-    "policies": "endoscope.recording.policies",
+    "policies": "endoscope.recording.deciding.policies",
     "probe_batch": "endoscope.findings.batch_probe:probe_batch",
     "rerun": "endoscope.replay.rerun:rerun",
     "show": "endoscope.server.launch:show",

@@ -161,7 +161,7 @@ def test_how_many_are_lost_decides(meanwhile: int, severity: str | None, tmp_pat
 
 
 def test_steps_that_could_not_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from endoscope.recording import finishing
+    from endoscope.recording.output import finishing
 
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("no such kernel")

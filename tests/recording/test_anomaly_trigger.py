@@ -17,8 +17,8 @@ from endoscope import policies
 from endoscope.analysis.user_rules import anomalies
 from endoscope.errors import RecordingWarning
 from endoscope.query.recording import Recording
-from endoscope.recording.anomalies import OnAnomaly
-from endoscope.recording.triggers import PATIENCE_STEPS
+from endoscope.recording.deciding.anomalies import OnAnomaly
+from endoscope.recording.deciding.triggers import PATIENCE_STEPS
 
 LARGE = (25, 26, 40)
 

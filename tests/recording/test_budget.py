@@ -16,9 +16,10 @@ from torch import nn
 
 import endoscope
 from endoscope.errors import BadArgument
-from endoscope.recording import finishing, steps
-from endoscope.recording.budget import CREDIT_SECONDS, DROPPED, IDLE, KEPT, Budget
-from endoscope.recording.worker import Worker
+from endoscope.recording.deciding.budget import CREDIT_SECONDS, DROPPED, IDLE, KEPT, Budget
+from endoscope.recording.output import finishing
+from endoscope.recording.output.worker import Worker
+from endoscope.recording.steps import steps
 
 
 class Run:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.recording.captured import Captured
+from endoscope.recording.hooks.captured import Captured
 
 
 def test_a_result_with_two_names_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

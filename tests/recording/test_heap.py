@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import endoscope
-from endoscope.recording import heap
+from endoscope.recording.output import heap
 
 PROGRAM = """
 import ctypes, json, resource
 import torch
-from endoscope.recording.heap import Heap
+from endoscope.recording.output.heap import Heap
 
 
 def faults():  # of memory that is freed all at once, as by a step that lets go of what it held

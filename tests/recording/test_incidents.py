@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import endoscope
-from endoscope.recording import incidents, second_run
+from endoscope.recording.failures import incidents, second_run
 from tests.recording.held_steps import at_the_end
 
 SAMPLE, BAD_STEP = 7, 4

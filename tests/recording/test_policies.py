@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import endoscope
 from endoscope.errors import BadArgument
-from endoscope.recording import policies as ours
-from endoscope.recording.policies import name_of, parts_of, policy_of
-from endoscope.recording.verdicts import NotKnownYet, Policy, StepInfo
+from endoscope.recording.deciding import policies as ours
+from endoscope.recording.deciding.policies import name_of, parts_of, policy_of
+from endoscope.recording.deciding.verdicts import NotKnownYet, Policy, StepInfo
 from tests.house.pages import headings
 from tests.house.tree import ROOT, run_python
 

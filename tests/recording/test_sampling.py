@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.errors import BadArgument
-from endoscope.recording.raw import choose
+from endoscope.recording.output.raw import choose
 
 
 def test_without_categories_the_first_ones() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.recording import policies
-from endoscope.recording.budget import Budget
-from endoscope.recording.schedule import Schedule, Verdict
-from endoscope.recording.verdicts import Decision, StepInfo
+from endoscope.recording.deciding import policies
+from endoscope.recording.deciding.budget import Budget
+from endoscope.recording.deciding.schedule import Schedule, Verdict
+from endoscope.recording.deciding.verdicts import Decision, StepInfo
 
 LET_GO, RECORD, HOLD = Verdict(False, True), Verdict(True, True), Verdict(True, False)
 

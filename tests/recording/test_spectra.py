@@ -52,7 +52,7 @@ def test_other_steps_and_tensors_have_none_and_say_why(tmp_path: Path) -> None:
 
 
 def test_nothing_is_computed_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from endoscope.recording import spectra
+    from endoscope.recording.output import spectra
 
     monkeypatch.setattr(spectra, "spectrum", lambda tensor: pytest.fail("it was computed"))
     _, _, recording = recorded(tmp_path)

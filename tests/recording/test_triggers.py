@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.errors import BadArgument
-from endoscope.recording.policies import on_nonfinite, on_outlier_samples, on_spike
-from endoscope.recording.triggers import PATIENCE_STEPS, Trigger
-from endoscope.recording.verdicts import Decision, StepInfo
+from endoscope.recording.deciding.policies import on_nonfinite, on_outlier_samples, on_spike
+from endoscope.recording.deciding.triggers import PATIENCE_STEPS, Trigger
+from endoscope.recording.deciding.verdicts import Decision, StepInfo
 
 
 def end_of(number: int, type: str = "", nonfinite: bool = False, **metrics: Any) -> StepInfo:

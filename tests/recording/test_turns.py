@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from endoscope.recording.optimizers import UNCERTAIN_STEPS, Turns
+from endoscope.recording.steps.optimizers import UNCERTAIN_STEPS, Turns
 
 
 def guessed(came: list[str]) -> list[str]:

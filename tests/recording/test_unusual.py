@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endoscope.errors import BadArgument
-from endoscope.recording.unusual import STEPS_OF_A_STRETCH, Limits, Stretch, Window
+from endoscope.recording.deciding.unusual import STEPS_OF_A_STRETCH, Limits, Stretch, Window
 
 VALUES = st.floats(-1e300, 1e300) | st.sampled_from([0.0, -0.0, 1.0])
 

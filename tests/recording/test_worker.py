@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from endoscope.recording import worker as module
-from endoscope.recording.worker import Worker
+from endoscope.recording.output import worker as module
+from endoscope.recording.output.worker import Worker
 
 
 class Watched:

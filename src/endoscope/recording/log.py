@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from endoscope.errors import BadArgument
-from endoscope.recording.metrics import held_number
+from endoscope.recording.output.metrics import held_number
 
 _MOST_NUMBERS = 65_536  # of one metric: one for each sample of a batch, but no picture
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.nn.parameter import is_lazy
 
-from endoscope.recording.watch import Watch
+from endoscope.recording.steps.watch import Watch
 
 
 def module_tree(watches: Iterable[Watch]) -> dict[str, Any]:

@@ -22,20 +22,20 @@ import torch
 
 from endoscope.errors import BadArgument
 from endoscope.recording import forks, telling
-from endoscope.recording.budget import CREDIT_SECONDS, Budget
-from endoscope.recording.finishing import Finisher
+from endoscope.recording.deciding.budget import CREDIT_SECONDS, Budget
+from endoscope.recording.deciding.policies import When
+from endoscope.recording.deciding.schedule import Schedule
+from endoscope.recording.failures.shield import Shield
 from endoscope.recording.log import flat, number
 from endoscope.recording.modules import module_tree
-from endoscope.recording.policies import When
-from endoscope.recording.raw import Keep
-from endoscope.recording.schedule import Schedule
-from endoscope.recording.shield import Shield
-from endoscope.recording.spectra import Spectra
-from endoscope.recording.step import Step
-from endoscope.recording.steps import Steps
-from endoscope.recording.strangers import Strangers
-from endoscope.recording.watch import OptimizerLike, make_watch
-from endoscope.recording.worker import Worker
+from endoscope.recording.output.finishing import Finisher
+from endoscope.recording.output.raw import Keep
+from endoscope.recording.output.spectra import Spectra
+from endoscope.recording.output.worker import Worker
+from endoscope.recording.steps.step import Step
+from endoscope.recording.steps.steps import Steps
+from endoscope.recording.steps.strangers import Strangers
+from endoscope.recording.steps.watch import OptimizerLike, make_watch
 from endoscope.schema import plugins
 from endoscope.schema.recording import GapRecord
 from endoscope.store.resuming import iteration_before

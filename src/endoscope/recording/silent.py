@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from endoscope.recording.run import Run
-from endoscope.recording.step import Step
+from endoscope.recording.steps.step import Step
 
 
 class SilentRun(Run):

@@ -23,52 +23,52 @@ PLACES = """
     endoscope.capture.record.recorder:Recorder.end_module
     endoscope.capture.record.recorder:Recorder.learn
     endoscope.capture.record.recorder:Recorder.read
-    endoscope.recording.captured:Captured.__init__
-    endoscope.recording.captured:Captured.hold
-    endoscope.recording.captured:Captured.tag
-    endoscope.recording.captured:Captured.before_update
-    endoscope.recording.captured:Captured.let_go
-    endoscope.recording.finishing:Finisher.record
-    endoscope.recording.finishing:Finisher.structure
-    endoscope.recording.finishing:Finisher.metrics
-    endoscope.recording.finishing:measure_step
-    endoscope.recording.gradients:Gradients.watch
-    endoscope.recording.gradients:Gradients.begin_pass
-    endoscope.recording.gradients:Gradients.end_pass
-    endoscope.recording.gradients:Gradients.before_update
-    endoscope.recording.gradients:Gradients.after_update
-    endoscope.recording.gradients:Gradients.of_parameters
-    endoscope.recording.hooks:Hooks.put_on
-    endoscope.recording.losses:Losses.end
-    endoscope.recording.hooks:Hooks._hold_inputs
-    endoscope.recording.hooks:Hooks._hold_results
-    endoscope.recording.hooks:Hooks._returned
-    endoscope.recording.losses:Losses.outermost_ended
-    endoscope.recording.losses:Losses.clipped
-    endoscope.recording.losses:Losses._hold_targets
-    endoscope.recording.losses:Losses._hold_losses
-    endoscope.recording.raw:RawCollector.add
-    endoscope.recording.measuring:Rows.add_entry
-    endoscope.recording.measuring:Rows.add_parameters
-    endoscope.recording.meter:Meter.measure
-    endoscope.recording.meter:measure_part
-    endoscope.recording.names:Names.refresh
-    endoscope.recording.optimizers:Optimizers.begins
-    endoscope.recording.optimizers:Optimizers.ends
-    endoscope.recording.outside:OutsideMode.take
-    endoscope.recording.parameters:Parameters.copy
-    endoscope.recording.boundaries:Passes.begin_step
-    endoscope.recording.boundaries:Passes.are_cleared
-    endoscope.recording.boundaries:Passes._was_renewed
-    endoscope.recording.schedule:Schedule.begin
-    endoscope.recording.schedule:Schedule.finish
-    endoscope.recording.structures:Learned.next_is_traced
-    endoscope.recording.structures:Learned.learn
-    endoscope.recording.structures:signature
-    endoscope.recording.tracer:Tracer.begin
-    endoscope.recording.tracer:Tracer.slot_of
-    endoscope.recording.watch:Watch.moved_by
-    endoscope.recording.worker:Worker.has_room
+    endoscope.recording.hooks.captured:Captured.__init__
+    endoscope.recording.hooks.captured:Captured.hold
+    endoscope.recording.hooks.captured:Captured.tag
+    endoscope.recording.hooks.captured:Captured.before_update
+    endoscope.recording.hooks.captured:Captured.let_go
+    endoscope.recording.output.finishing:Finisher.record
+    endoscope.recording.output.finishing:Finisher.structure
+    endoscope.recording.output.finishing:Finisher.metrics
+    endoscope.recording.output.finishing:measure_step
+    endoscope.recording.hooks.gradients:Gradients.watch
+    endoscope.recording.hooks.gradients:Gradients.begin_pass
+    endoscope.recording.hooks.gradients:Gradients.end_pass
+    endoscope.recording.hooks.gradients:Gradients.before_update
+    endoscope.recording.hooks.gradients:Gradients.after_update
+    endoscope.recording.hooks.gradients:Gradients.of_parameters
+    endoscope.recording.hooks.hooks:Hooks.put_on
+    endoscope.recording.hooks.losses:Losses.end
+    endoscope.recording.hooks.hooks:Hooks._hold_inputs
+    endoscope.recording.hooks.hooks:Hooks._hold_results
+    endoscope.recording.hooks.hooks:Hooks._returned
+    endoscope.recording.hooks.losses:Losses.outermost_ended
+    endoscope.recording.hooks.losses:Losses.clipped
+    endoscope.recording.hooks.losses:Losses._hold_targets
+    endoscope.recording.hooks.losses:Losses._hold_losses
+    endoscope.recording.output.raw:RawCollector.add
+    endoscope.recording.output.measuring:Rows.add_entry
+    endoscope.recording.output.measuring:Rows.add_parameters
+    endoscope.recording.output.meter:Meter.measure
+    endoscope.recording.output.meter:measure_part
+    endoscope.recording.steps.names:Names.refresh
+    endoscope.recording.steps.optimizers:Optimizers.begins
+    endoscope.recording.steps.optimizers:Optimizers.ends
+    endoscope.recording.hooks.outside:OutsideMode.take
+    endoscope.recording.hooks.parameters:Parameters.copy
+    endoscope.recording.steps.boundaries:Passes.begin_step
+    endoscope.recording.steps.boundaries:Passes.are_cleared
+    endoscope.recording.steps.boundaries:Passes._was_renewed
+    endoscope.recording.deciding.schedule:Schedule.begin
+    endoscope.recording.deciding.schedule:Schedule.finish
+    endoscope.recording.structure.structures:Learned.next_is_traced
+    endoscope.recording.structure.structures:Learned.learn
+    endoscope.recording.structure.structures:signature
+    endoscope.recording.structure.tracer:Tracer.begin
+    endoscope.recording.structure.tracer:Tracer.slot_of
+    endoscope.recording.steps.watch:Watch.moved_by
+    endoscope.recording.output.worker:Worker.has_room
     endoscope.store.writer:TrialWriter.key_id
     endoscope.store.writer:TrialWriter.write_step
     endoscope.store.writer:TrialWriter.write_metrics
@@ -170,7 +170,7 @@ def test_any_failure_of_ours_is_survived(tmp_path: Any, monkeypatch: Any, plain:
 
 
 def test_strict_lets_failures_through(tmp_path: Any, monkeypatch: Any) -> None:
-    owner, name = owner_of("endoscope.recording.finishing:measure_step")
+    owner, name = owner_of("endoscope.recording.output.finishing:measure_step")
     monkeypatch.setattr(owner, name, broken(None, 0))
     with endoscope.Run(tmp_path, trial="trial", when=1, strict=True) as run, pytest.raises(ArithmeticError):
         train(run.watch, run.step)
@@ -178,7 +178,7 @@ def test_strict_lets_failures_through(tmp_path: Any, monkeypatch: Any) -> None:
 
 
 def test_strict_lets_failures_of_the_ear_through(tmp_path: Any, monkeypatch: Any) -> None:
-    owner, name = owner_of("endoscope.recording.hooks:Hooks._hold_results")
+    owner, name = owner_of("endoscope.recording.hooks.hooks:Hooks._hold_results")
     monkeypatch.setattr(owner, name, broken(None, 0))
     with endoscope.Run(tmp_path, trial="trial", when=1, strict=True) as run, pytest.raises(ArithmeticError):
         train(run.watch, run.step)

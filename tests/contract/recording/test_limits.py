@@ -116,7 +116,7 @@ def test_a_folder_that_is_removed_while_training(tmp_path: Any) -> None:
 
 def test_a_slow_disk_does_not_block_training(tmp_path: Any, disk: Disk, monkeypatch: Any) -> None:
     """Steps are left out, and that is said; nothing is dropped silently."""
-    from endoscope.recording import worker
+    from endoscope.recording.output import worker
 
     monkeypatch.setattr(worker, "MOST_JOBS", 4)
     model = mlp()
@@ -183,7 +183,7 @@ def test_what_recording_cost_is_written(tmp_path: Any) -> None:
 
 def test_a_stalled_disk_bounds_what_a_kill_can_lose(tmp_path: Any, disk: Disk, monkeypatch: Any) -> None:
     """The disk takes nothing for a while. What waits for it is little, and every other step is said to be left out."""
-    from endoscope.recording import worker
+    from endoscope.recording.output import worker
 
     monkeypatch.setattr(worker, "MOST_BYTES", 1)  # nothing is added while something waits
     goes_on = threading.Event()
@@ -206,7 +206,7 @@ def test_a_stalled_disk_bounds_what_a_kill_can_lose(tmp_path: Any, disk: Disk, m
 
 
 def test_many_metrics_of_a_step_are_no_jobs_of_their_own(tmp_path: Any, monkeypatch: Any) -> None:
-    from endoscope.recording import worker
+    from endoscope.recording.output import worker
 
     jobs: list[int] = []
     put = worker.Worker.put

@@ -201,7 +201,7 @@ def never_compile(function: Any) -> None:
 
 
 # ---- names that are patched ---------------------------------------------------------------------
-# `capture/patch/observers.py`, `recording/patches.py` and `recording/compiled.py` say by what.
+# `capture/patch/observers.py`, `recording/hooks/patches.py` and `recording/hooks/compiled.py` say by what.
 
 
 class Name(NamedTuple):

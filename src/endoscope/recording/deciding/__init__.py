@@ -1,0 +1,1 @@
+"""When a step is recorded: policies, triggers, the budget."""

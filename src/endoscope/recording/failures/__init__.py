@@ -1,0 +1,1 @@
+"""Something went wrong: in the user's numbers, or in ours."""

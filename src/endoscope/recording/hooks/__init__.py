@@ -1,0 +1,1 @@
+"""What one captured step holds, and the hooks and patches that hand it over."""

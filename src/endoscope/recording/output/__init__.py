@@ -1,0 +1,1 @@
+"""From tensors to the writer: measuring, raw values, the queue."""

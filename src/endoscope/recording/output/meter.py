@@ -1,0 +1,85 @@
+"""One tensor that is to be measured is a row; a meter measures rows, in one call or several.
+
+Row(name, of, tensor) ─► Meter.measure ─► endoscope.stats ─► finish: all numbers, in the order of the rows
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from endoscope.recording.output.raw import RawCollector
+from endoscope.schema.recording import NO_BATCH
+from endoscope.stats import Answers, Measured, Request, joined, measure_part
+
+if TYPE_CHECKING:
+    from endoscope.recording.hooks.captured import Entry
+
+
+class Name(NamedTuple):
+    """Whose tensor a row is about."""
+
+    node: str
+    role: str
+    pass_: int
+    kind: str
+    module: str
+
+
+class Row(NamedTuple):
+    """One tensor that is to be measured."""
+
+    name: Name
+    of: str
+    tensor: Tensor
+    batch_dim: int | None
+    minus: Tensor | None = None  # what is subtracted
+    same_as: int | None = None  # an earlier row of the same call on the same tensor
+
+
+class Meter:
+    """Measures rows, in one call or several."""
+
+    def __init__(self, raw: RawCollector, with_parts: bool = True) -> None:
+        self.raw = raw
+        self._with_parts = with_parts  # statistics of samples and units, too
+        self.keys: list[tuple[Name, str, tuple[int, ...], str, int]] = []
+        self._parts: list[Answers] = []
+
+    def measure(self, rows: list[Row]) -> None:
+        if not rows:
+            return
+        parts = self._with_parts
+        requests = [Request(r.tensor, r.batch_dim, parts, parts, r.minus, r.same_as) for r in rows]
+        self._parts.append(measure_part(requests))
+        first = len(self.keys)
+        for name, of, tensor, batch_dim, _, _ in rows:
+            shape = size_of(tensor) if tensor.is_nested else tuple(tensor.shape)
+            self.keys.append((name, of, shape, _dtype(tensor.dtype), NO_BATCH if batch_dim is None else batch_dim))
+        if self.raw.wants:
+            for number, row in enumerate(rows, first):
+                self.raw.add(number, row.tensor, row.batch_dim, row.minus)
+
+    def finish(self) -> Measured:
+        return joined(self._parts or [measure_part([])])
+
+
+def dim_of(entry: Entry, dim: int | None) -> int | None:
+    """The dimension along which the samples lie, if there is one."""
+    shape = entry.shape
+    if entry.batch_dim is not None:
+        return entry.batch_dim if 0 <= entry.batch_dim < len(shape) else None
+    return dim if dim is not None and entry.batch and len(shape) > dim and shape[dim] == entry.batch else None
+
+
+def size_of(tensor: Tensor) -> tuple[int, ...]:
+    """The shape; sizes that differ between the samples of a nested tensor are -1."""
+    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape
+
+
+@lru_cache(64)
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,98 @@
+"""Optimizers that hold none of the parameters of the watched models: usually those of another model, by mistake.
+
+run.watch(model, optimizer)      said at the first update: parts of a model may be added until then
+run.watch(model), and an optimizer steps again and again after backward passes of the model, and none that holds its
+parameters does ─► said, and from then on its updates end the steps, or all of them would be one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from endoscope.recording import forks
+
+if TYPE_CHECKING:
+    from endoscope.recording.steps.steps import Steps
+    from endoscope.recording.steps.watch import Watch
+
+_ENOUGH = 3  # updates in one step; in a GAN another optimizer may come first once
+
+
+def sentence_of(watch: Watch, watches: Sequence[Watch]) -> str:
+    """What to say of the optimizers that were named with a model; empty if they train it, or another watched one."""
+    own = {id(parameter) for one in watches for parameter in one.module.parameters()}
+    foreign = [one for one in watch.optimizers if not _held_by(one) & own]
+    return _sentence(foreign[0], watch) if foreign and len(foreign) == len(watch.optimizers) else ""
+
+
+class Strangers:
+    """Looks at updates until one of them is of a watched model."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._handle: Any = None
+        self._updates = 0
+        self._step: Any = None  # the open one, in which they came
+        self._suspects: list[Watch] = []  # whose own optimizers hold nothing of them so far
+        self.said: list[str] = []
+
+    def look(self, watch: Watch) -> None:
+        """From now on, unless the model was watched with an optimizer that trains it."""
+        if sentence_of(watch, self._steps.watches):
+            self._suspects.append(watch)
+        elif watch.optimizers:
+            return
+        if self._handle is None:
+            self._handle = register_optimizer_step_post_hook(self._stepped)
+
+    def end(self) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        steps = self._steps
+        if steps.closed or forks.count != steps.born:
+            self.end()
+            return
+        for watch in [one for one in self._suspects if optimizer in one.optimizers]:
+            self._suspects.remove(watch)
+            self._say(sentence_of(watch, steps.watches))
+        if steps.optimizers.known:
+            if not self._suspects:
+                self.end()
+        elif steps.open is not None and not steps.open.explicit and steps.passes.were_seen:
+            self._updates = self._updates + 1 if self._step is steps.open else 1
+            self._step = steps.open
+            if self._updates >= _ENOUGH:
+                self._adopt(optimizer)
+
+    def _adopt(self, optimizer: Any) -> None:
+        self.end()
+        self._step = None
+        self._say(_sentence(optimizer, self._steps.watches[0]))
+        self._steps.optimizers.add([optimizer])
+
+    def _say(self, sentence: str) -> None:
+        """Now, in the recording, and once more when the run is closed."""
+        if sentence:
+            self.said.append(sentence)
+            self._steps.shield.note(sentence)
+            self._steps.shield.say(sentence, f"Endoscope: {sentence}")
+
+
+def _sentence(optimizer: Any, watch: Watch) -> str:
+    model = type(watch.module).__name__
+    return (
+        f"{type(optimizer).__name__} holds none of the parameters of {model}, so it does not train it: is it the "
+        "optimizer of another model? Make it from the parameters of the model that is watched: "
+        f"{type(optimizer).__name__}(model.parameters(), …)."
+    )
+
+
+def _held_by(optimizer: torch.optim.Optimizer) -> set[int]:
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
