@@ -1,7 +1,7 @@
 """Parameters of `fully_shard` are gathered before their module runs. That is no operation of the user's.
 
-    unshard, wait_for_unshard ─► no mode of ours is on meanwhile
-                              └► the whole parameter has the name of the shard that stands in the module otherwise
+unshard, wait_for_unshard ─► no mode of ours is on meanwhile
+                          └► the whole parameter has the name of the shard that stands in the module otherwise
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _place_in(kind: type) -> str:
 
 
 class Sharded:
-    """A parameter of `fully_shard`: a shard that the optimizer has, and a whole that is put into the module for a call."""
+    """A parameter of `fully_shard`: the optimizer has a shard, and the whole is put into the module for a call."""
 
     def __init__(self, parameter: Any) -> None:
         self._parameter = parameter
@@ -80,7 +80,7 @@ class Sharded:
 def sharded_in(modules: Iterable[Any]) -> Iterator[Sharded]:
     """All parameters that `fully_shard` has taken over."""
     for module in modules:
-        if _is_sharded(module.__class__):
+        if is_sharded(module):
             state = module._get_fsdp_state()
             groups = getattr(state, "_fsdp_param_groups", None)  # older versions of torch have one at most
             for group in [state._fsdp_param_group] if groups is None else groups:
@@ -88,6 +88,12 @@ def sharded_in(modules: Iterable[Any]) -> Iterator[Sharded]:
                     yield from map(Sharded, group.fsdp_params)
 
 
+def is_sharded(module: Any) -> bool:
+    """Whether `fully_shard` was called with this module."""
+    return _is_sharded(module.__class__)
+
+
 @lru_cache(4096)
 def _is_sharded(kind: type) -> bool:
-    return any(base.__name__ == "FSDPModule" and base.__module__.startswith("torch.distributed.") for base in kind.__mro__)
+    ours = (base.__name__ for base in kind.__mro__ if base.__module__.startswith("torch.distributed."))
+    return "FSDPModule" in ours

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.patch.torch_private import foreach_copy_ as _foreach_copy_
+from endoscope.capture.record.parts import part_of
 from endoscope.capture.record.regions import storage_key, version_of, versions_of
 from endoscope.recording.hooks.modes import quiet
 
@@ -31,12 +32,14 @@ class Room:
     def __init__(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> None:
         learn = [p for p in positions if tensors[p].layout is torch.strided]
         self.positions = learn
-        self.originals = [tensors[position] for position in learn]
+        self._tensors = [tensors[position] for position in learn]
+        self.originals = list(map(part_of, self._tensors))
         self.copies = [torch.empty_like(original, requires_grad=False) for original in self.originals]
         self._forms = list(map(_FORM, self.copies))
 
     def fits(self) -> bool:
         """Whether the parameters still are what they were: `p.data = …` may have changed them."""
+        self.originals = list(map(part_of, self._tensors))  # a distributed one may have got another part
         return list(map(_FORM, self.originals)) == self._forms
 
 

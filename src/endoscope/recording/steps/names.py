@@ -17,6 +17,7 @@ from endoscope.capture.patch.sharding import name_wholes
 from endoscope.capture.record.calls import Calls
 from endoscope.capture.record.parts import Sharded, sharded_in
 from endoscope.capture.record.regions import is_uninitialised
+from endoscope.recording.ranks.relations import Relations
 from endoscope.recording.steps.watch import Watch
 
 _values, _forward_hooks = methodcaller("values"), attrgetter("_forward_hooks")
@@ -44,6 +45,7 @@ class Names:
         self.buffers: list[tuple[str, Tensor]] = []
         self.buffer_ids: set[int] = set()
         self.batch_dim: int | None = 0  # of the first model
+        self.relations: Relations | None = None  # to the other processes of the job, if there are any
 
     def refresh(self) -> None:
         """Look again if any module or parameter was replaced, added or removed since."""
