@@ -48,6 +48,7 @@ class Captured:
         self._entries: list[Entry] = []
         self._noted: list[Entry] = []  # what came after these, and is not numbered yet
         self.refused: list[GapRecord] = []  # what cannot be held
+        self.ran_transformed = False  # a watched model, inside of torch.func
         self.gradients = Gradients(names.tensors, failed, learned)
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
@@ -91,6 +92,7 @@ class Captured:
         `slot` is said where the recorder of a traced step knows the tensor already.
         """
         if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
+            self.ran_transformed = True
             self.refused.append(
                 GapRecord(node, "value", "it exists only inside of torch.func: vmap, grad and the like")
             )

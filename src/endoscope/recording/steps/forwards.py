@@ -21,6 +21,8 @@ from endoscope.recording.steps.watch import KEEP_OUT, LET_IN
 from endoscope.recording.structure.tracer import is_evaluation
 from endoscope.schema.recording import GapRecord
 
+_CALL = torch.nn.Module.__call__.__code__
+
 
 class Forwards:
     """Called in every step, and therefore without `with shield(...)`."""
@@ -35,6 +37,8 @@ class Forwards:
         try:
             if self._steps.is_foreign():
                 return ""
+            if self._depth and not self._is_inside():
+                self._was_interrupted()
             depth, self._depth = self._depth, self._depth + 1
             if not depth:
                 self._steps.optimizers.forget_what_raised()
@@ -62,6 +66,20 @@ class Forwards:
         except Exception as error:
             self._steps.shield.failed("the beginning of a forward pass", error)
         return ""
+
+    def _is_inside(self) -> bool:
+        """Whether the call that begins is inside of another one. Torch calls no hook when `Ctrl-C` ends a call."""
+        roots, running = self._steps.names.roots, 0
+        frame = sys._getframe()
+        while frame is not None and running < 2:  # the first one is the call that begins
+            running += frame.f_code is _CALL and id(frame.f_locals.get("self")) in roots
+            frame = frame.f_back  # type: ignore[assignment]
+        return running == 2
+
+    def _was_interrupted(self) -> None:
+        self._depth = 0
+        if self._steps.open is not None and not self._steps.open.explicit:
+            self._steps.open.failed = True
 
     def _begin_by_itself(self, module: Any, args: Any, kwargs: Any) -> str:
         """A step begins with a forward pass, which has begun already."""
