@@ -25,14 +25,15 @@ import pyarrow as pa
 
 from endoscope.errors import DamageWarning
 from endoscope.schema.recording import NO_STEP, TABLES, THINNED
-from endoscope.store import checking, paths, streams, unnamed
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
+from endoscope.store import checking, paths, streams
+from endoscope.store.commits import unnamed
+from endoscope.store.commits.chunks import Chunk
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import JournalReader
+from endoscope.store.commits.superseding import TABLES as NUMBERED
+from endoscope.store.disk.maps import Maps
 from endoscope.store.files import Span
-from endoscope.store.journal import JournalReader
-from endoscope.store.maps import Maps
 from endoscope.store.sealed import unseal
-from endoscope.store.superseding import TABLES as NUMBERED
 
 _MOST_ROUNDS = 5
 _NO_JOURNAL = "is missing: nothing can be checked, and the last step may be incomplete"

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from endoscope.schema.recording import TABLES
 from endoscope.store import paths, streams
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
+from endoscope.store.commits.chunks import Chunk
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import Copied
 from endoscope.store.files import AppendFile, Bytes, Span, remove, sync
-from endoscope.store.journal import Copied
 
 SEGMENT_BYTES = 32 * 2**20
 

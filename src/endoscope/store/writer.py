@@ -29,17 +29,17 @@ from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import JournalWriter, most_bytes_of_line
+from endoscope.store.disk.locking import FolderLock
+from endoscope.store.disk.syncing import Syncing
 from endoscope.store.files import Bytes, Span, remove, write_whole
-from endoscope.store.journal import JournalWriter, most_bytes_of_line
-from endoscope.store.ledger import Ledger
-from endoscope.store.locking import FolderLock
-from endoscope.store.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
+from endoscope.store.limit.ledger import Ledger
+from endoscope.store.limit.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
+from endoscope.store.limit.upkeep import Upkeep
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.streams import batch_message
-from endoscope.store.syncing import Syncing
-from endoscope.store.upkeep import Upkeep
 from endoscope.store.vacancy import vacate
 
 SYNC_EVERY_SECS = 1.0

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from endoscope.schema.recording import FORMAT_VERSION, THINNED
 from endoscope.store import paths
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import Copied
 from endoscope.store.files import Span
-from endoscope.store.journal import Copied
 
 
 class StepEntry(NamedTuple):

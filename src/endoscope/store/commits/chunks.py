@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from endoscope.schema.recording import NO_STEP
 from endoscope.store import paths
-from endoscope.store.journal import Commit
+from endoscope.store.commits.journal import Commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from endoscope.schema.recording import TABLES, THINNED
-from endoscope.store import chunks as chunking
 from endoscope.store import description, paths
-from endoscope.store.chunks import Chunk
+from endoscope.store.commits import chunks as chunking
+from endoscope.store.commits.chunks import Chunk
+from endoscope.store.commits.journal import Commit
+from endoscope.store.commits.superseding import TABLES as NUMBERED
+from endoscope.store.commits.superseding import Superseding
 from endoscope.store.files import Span
-from endoscope.store.journal import Commit
-from endoscope.store.superseding import TABLES as NUMBERED
-from endoscope.store.superseding import Superseding
 
 SETTLED_AFTER_SECS = 60.0  # then the data of a commit is there, or will never be
 
