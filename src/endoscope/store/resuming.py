@@ -20,8 +20,7 @@ from typing import NamedTuple
 from endoscope.errors import StoreError
 from endoscope.schema.recording import NO_STEP, PER_STEP, TABLES, THINNED, Key
 from endoscope.store import paths
-from endoscope.store.commits.chunks import Chunk
-from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.contents import Chunk, Contents
 from endoscope.store.files import remove
 from endoscope.store.limit.ledger import Ledger
 from endoscope.store.reader import RankReader

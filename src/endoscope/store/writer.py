@@ -119,7 +119,7 @@ class TrialWriter:
             if resume:
                 about = description.resumed(folder, about)
             if rank == 0:
-                write_whole(folder / paths.TRIAL, [description.text_of(about)])
+                write_whole(folder / paths.TRIAL, description.text_of(about))
             return cls(folder, rank, about, max_bytes, lock)
         except OSError as error:
             raise StoreError(f"Rank {rank} cannot be recorded in {folder}: {error}.") from error
@@ -342,7 +342,7 @@ class TrialWriter:
         has_room = self._room.make(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
         self._gaps_of(self._room.said)
         if has_room:
-            write_whole(path, [text])
+            write_whole(path, text)
             beside[path.name] = len(text)
         else:
             self._say_once(path.name)
@@ -360,10 +360,10 @@ class TrialWriter:
     def _write_file(self, name: str, data: Bytes) -> Span:
         path = self._folder / name
         try:
-            return write_whole(path, [data])
+            return write_whole(path, data)
         except FileNotFoundError:  # the first one in its folder
             path.parent.mkdir(exist_ok=True)
-            return write_whole(path, [data])
+            return write_whole(path, data)
 
     def _after_commit(self) -> None:
         """What must not look like a failed commit when it fails."""

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from endoscope.schema.recording import NO_STEP, THINNED
 from endoscope.store import paths, streams
-from endoscope.store.commits.chunks import Chunk
-from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.contents import Chunk, Contents
 from endoscope.store.disk.maps import Maps
 
 

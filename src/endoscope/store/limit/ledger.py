@@ -63,9 +63,9 @@ class Ledger:
         }
         yield {"kind": "rows", "time": now, "files": self.graphs}
         rows = self._rows()
-        for session in sorted({0, contents.session, *rows, *contents.superseding.sessions}):
+        for session in sorted({0, contents.session, *rows, *contents.went_back_to}):
             if session:
-                back_to = contents.superseding.first_of(session)
+                back_to = contents.went_back_to.get(session)
                 yield {"kind": "resume", "time": now, "session": session, "supersedes": back_to}
             if session in rows:
                 yield {"kind": "rows", "time": now, "copied": rows[session], "session": session}

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from endoscope.schema.recording import NO_STEP, TABLES, THINNED
 from endoscope.store import paths, streams
-from endoscope.store.commits.chunks import Chunk
-from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.contents import Chunk, Contents
 from endoscope.store.commits.journal import JournalWriter
 from endoscope.store.files import Bytes, remove
 from endoscope.store.limit.ledger import Ledger
