@@ -131,7 +131,7 @@ class Steps:
         contents = self._reader.contents
         superseded = [step for step in self.superseded if step.number == number]
         if number not in self._ordinals_of and superseded:
-            back_to = contents.superseding.end_of(contents.session_of.get(superseded[-1].ordinal, 0))
+            back_to = contents.end_of(contents.session_of.get(superseded[-1].ordinal, 0))
             seen = f"Step {number} was superseded when the trial was resumed from step {back_to}"
         elif number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
             seen = f"Step {number} was removed to stay within max_bytes"
