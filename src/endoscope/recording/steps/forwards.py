@@ -7,7 +7,7 @@ model.part(x) ─► on_any_module, as long as the model itself was never called
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -15,19 +15,17 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.recording.failures.sentences import NO_PASS
 from endoscope.recording.hooks.compiled import hide_global_hooks, show_global_hooks
+from endoscope.recording.steps.driver import Driver
 from endoscope.recording.steps.step import Step
 from endoscope.recording.steps.watch import KEEP_OUT, LET_IN
 from endoscope.recording.structure.tracer import is_evaluation
 from endoscope.schema.recording import GapRecord
 
-if TYPE_CHECKING:
-    from endoscope.recording.steps.steps import Steps
-
 
 class Forwards:
     """Called in every step, and therefore without `with shield(...)`."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Driver) -> None:
         self._steps = steps
         self.passed_over = False  # a forward pass that could have been meant as training began no step
         self._depth = 0  # calls of watched models that are running inside of each other
