@@ -7,7 +7,7 @@ import { SAMPLE_STATISTICS } from "../../model/statistics";
 import type { Distribution } from "../../model/density";
 import { histogramOf } from "../../model/histogram";
 import { useCatalog, useGaps, type Floats, type SampleTable } from "../../state/data";
-import { isBare, useChoices, usePart, type Look, type Pane, type Shown } from "../../state/page";
+import { isBare, usePart, type Look, type Pane, type Shown } from "../../state/page";
 import { Section } from "../../ui/parts";
 import { Distribution as HistogramSection } from "./distribution";
 import { Header } from "./header";
@@ -28,7 +28,6 @@ import { Why, Words } from "./words";
 export function TensorPanel({ pane }: { readonly pane: Pane }) {
   const view = useTensorView(pane);
   const { shown, key, facts, step } = view;
-  const choices = useChoices(pane);
   const problem = step.problem && !step.value;
   return (
     <section
@@ -44,10 +43,6 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
           shape={facts?.shape ?? null}
           module={facts?.module ?? ""}
           source={facts?.source ?? ""}
-          role={shown.role}
-          roles={choices.roles}
-          pass={shown.pass}
-          passes={choices.passes}
           pane={pane}
         />
       )}
