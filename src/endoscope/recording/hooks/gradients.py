@@ -34,9 +34,9 @@ from endoscope.recording.ranks.specs import Spec, spec_of, specs_of
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
-    from endoscope.recording.hooks.captured import Entry
+    from endoscope.recording.hooks.entries import Entry
     from endoscope.recording.hooks.stream import Stream
-    from endoscope.recording.structure.structures import Learned
+    from endoscope.recording.structure.learned import Learned
 
 DEFAULT = "loss"
 USED = "gradient"  # of a parameter: what the optimizer uses, where that is not what one loss gives in this process

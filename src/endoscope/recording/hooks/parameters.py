@@ -2,45 +2,24 @@
 
     optimizer.step() ─► copy(positions) ─► `before` ─► the optimizer writes ─► update = now - before
 
-The copies live in memory that the next steps use again: the pages of fresh memory cost more than the copying.
+The copies live in memory that the next steps use again (`room.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.patch.torch_private import foreach_copy_ as _foreach_copy_
-from endoscope.capture.record.parts import part_of
 from endoscope.capture.record.regions import storage_key, version_of, versions_of
 from endoscope.recording.hooks.modes import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.steps.names import Names
-    from endoscope.recording.structure.structures import Learned
-
-_FORM = attrgetter("shape", "dtype", "device")
-
-
-class Room:
-    """Memory of the run for copies of some parameters."""
-
-    def __init__(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> None:
-        learn = [p for p in positions if tensors[p].layout is torch.strided]
-        self.positions = learn
-        self._tensors = [tensors[position] for position in learn]
-        self.originals = list(map(part_of, self._tensors))
-        self.copies = [torch.empty_like(original, requires_grad=False) for original in self.originals]
-        self._forms = list(map(_FORM, self.copies))
-
-    def fits(self) -> bool:
-        """Whether the parameters still are what they were: `p.data = …` may have changed them."""
-        self.originals = list(map(part_of, self._tensors))  # a distributed one may have got another part
-        return list(map(_FORM, self.originals)) == self._forms
+    from endoscope.recording.structure.learned import Learned
 
 
 class Parameters:

@@ -19,10 +19,11 @@ from torch import Tensor
 
 from endoscope.capture.record.parts import here
 from endoscope.capture.record.regions import version_of
-from endoscope.recording.hooks.captured import Captured, Entry
+from endoscope.recording.hooks.captured import Captured
+from endoscope.recording.hooks.entries import Entry, dim_of
 from endoscope.recording.hooks.gradients import OF_THIS_RANK, Found
 from endoscope.recording.hooks.modes import quiet
-from endoscope.recording.output.meter import Meter, Name, Row, at_hand, dim_of
+from endoscope.recording.output.meter import Meter, Name, Row, at_hand
 from endoscope.recording.output.spectra import spectra_of
 from endoscope.recording.ranks.relations import is_part
 from endoscope.recording.ranks.specs import Spec, spec_of
@@ -30,7 +31,7 @@ from endoscope.schema.recording import GRADIENT, GapRecord, Key
 from endoscope.stats import Measured
 
 if TYPE_CHECKING:
-    from endoscope.recording.structure.structures import Structure
+    from endoscope.recording.structure.learned import Structure
 
 _UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
 NO_SPECTRUM = "singular values: each process has only a part of this matrix"

@@ -6,19 +6,16 @@ Row(name, of, tensor) ─► Meter.measure ─► endoscope.stats ─► finish:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.record.parts import PLAIN, here
+from endoscope.recording.hooks.entries import size_of
 from endoscope.recording.output.raw import RawCollector
 from endoscope.schema.recording import NO_BATCH
 from endoscope.stats import Answers, Measured, Request, joined, measure_part
-
-if TYPE_CHECKING:
-    from endoscope.recording.hooks.captured import Entry
-
 
 _PLAIN_OR_NONE = (*PLAIN, type(None))
 
@@ -78,19 +75,6 @@ def at_hand(row: Row) -> Row:
     if row.tensor.__class__ in PLAIN and row.minus.__class__ in _PLAIN_OR_NONE:
         return row
     return row._replace(tensor=here(row.tensor), minus=None if row.minus is None else here(row.minus))
-
-
-def dim_of(entry: Entry, dim: int | None) -> int | None:
-    """The dimension along which the samples lie, if there is one."""
-    shape = entry.shape
-    if entry.batch_dim is not None:
-        return entry.batch_dim if 0 <= entry.batch_dim < len(shape) else None
-    return dim if dim is not None and entry.batch and len(shape) > dim and shape[dim] == entry.batch else None
-
-
-def size_of(tensor: Tensor) -> tuple[int, ...]:
-    """The shape; sizes that differ between the samples of a nested tensor are -1."""
-    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape
 
 
 @lru_cache(64)
