@@ -29,7 +29,7 @@ from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
-from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.contents import NUMBERED, Contents
 from endoscope.store.commits.journal import JournalWriter, most_bytes_of_line
 from endoscope.store.disk.locking import FolderLock
 from endoscope.store.disk.syncing import Syncing
@@ -75,7 +75,7 @@ class TrialWriter:
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
-        self._collected: dict[str, list[tuple[Any, ...]]] = {"metrics": [], "notes": [], "gaps": []}
+        self._collected: dict[str, list[tuple[Any, ...]]] = {table: [] for table in NUMBERED}
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
