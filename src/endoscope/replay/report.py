@@ -56,12 +56,14 @@ class Report:
         self.failures.append(Failure(reason, op, check, **details))
 
     def __str__(self) -> str:
-        verdict = "holds" if self.ok else f"does NOT hold ({len(self.failures)} failures)"
+        failed = f"FAILED: {len(self.failures)} failure{'s' * (len(self.failures) != 1)}"
+        exact = self.checked - len(self.inexact)
         lines = [
-            f"Validation of {self.name} {verdict}:",
-            f"    {self.checked} operations replayed on the kept values ({self.tolerance}); "
-            f"{len(self.inexact)} not bit for bit.",
-            f"    {self.edges} parents perturbed; {len(self.excused)} need not matter.",
+            f"Validation of {self.name}: {'the trace is right' if self.ok else failed}.",
+            f"    {self.checked} operations were checked: {exact} gave the same bits again, {len(self.inexact)} gave the "
+            "same values up to rounding.",
+            f"    {self.edges} parents were checked: {self.edges - len(self.excused)} change the result, "
+            f"{len(self.excused)} cannot change it here (report.excused).",
         ]
         lines += [f"    FAILED {failure}" for failure in self.failures[:20]]
         if len(self.failures) > 20:
