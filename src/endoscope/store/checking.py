@@ -24,7 +24,7 @@ MOST_KEYS = 2**24
 MOST_STEPS = 2**62
 _STATISTICS = {"stats": WHOLE, "samples": SAMPLE, "units": UNIT}
 #: Columns that came later, and what they say of recordings that are older than them.
-_LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}}
+_LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}, "keys": {"placement": ""}}
 
 
 def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ A session is one process that records; a trial that was resumed has several. Wha
 
 from __future__ import annotations
 
-TABLES = ("metrics", "notes", "gaps")  # whose rows have the number of a step, and belong to no recorded step
+TABLES = ("metrics", "times", "notes", "gaps")  # whose rows have the number of a step, and belong to no recorded step
 
 
 class Superseding:

@@ -26,7 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from endoscope.errors import BadArgument, StoreError
-from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
+from endoscope.schema.recording import (
+    FORMAT_VERSION,
+    NO_STEP,
+    THINNED,
+    GapRecord,
+    Key,
+    RawValues,
+    StepRecord,
+    TimesRecord,
+)
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
 from endoscope.store.contents import Contents
@@ -38,6 +47,7 @@ from endoscope.store.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.streams import batch_message
+from endoscope.store.superseding import TABLES as NUMBERED
 from endoscope.store.syncing import Syncing
 from endoscope.store.upkeep import Upkeep
 from endoscope.store.vacancy import vacate
@@ -75,7 +85,7 @@ class TrialWriter:
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
-        self._collected: dict[str, list[tuple[Any, ...]]] = {"metrics": [], "notes": [], "gaps": []}
+        self._collected: dict[str, list[tuple[Any, ...]]] = {name: [] for name in NUMBERED}
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
@@ -200,6 +210,9 @@ class TrialWriter:
     def write_note(self, step: int, at: float, text: str) -> None:
         self._collected["notes"].append((step, at, str(text)))
 
+    def write_times(self, times: TimesRecord) -> None:
+        self._collected["times"].append(times)
+
     def write_gap(self, step: int, at: float, gap: GapRecord) -> None:
         """Collect something that could not be recorded."""
         self._collected["gaps"].append(self._gap_row(step, at, gap))
@@ -302,6 +315,7 @@ class TrialWriter:
     def _leave_out_rows(self) -> None:
         """Not even metrics have room any more. To say so, some was kept back."""
         self._collected["metrics"].clear()
+        self._collected["times"].clear()
         self._collected["notes"].clear()
         self._say_once("metrics and notes")
         if self._collected["gaps"] and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
