@@ -36,6 +36,11 @@ class Superseding:
         """The step that a session went back to; None if it went on where the trial had ended."""
         return self._first.get(session)
 
+    @property
+    def lowest(self) -> int | None:
+        """The earliest step that any session went back to; None if none did."""
+        return min(self._first.values(), default=None)
+
     def end_of(self, session: int) -> int | None:
         """Steps of a session from this number on are superseded; None if none is."""
         return min((step for later, step in self._first.items() if later > session), default=None)
