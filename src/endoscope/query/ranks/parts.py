@@ -1,7 +1,7 @@
 """From the statistics of the parts of a tensor to those of the whole.
 
-Arrays have one row for each part, along their first dimension; the other dimensions (steps, tensors, samples) are carried
-along. NaN where a part has no such number: a part without finite elements has no mean, and adds nothing to one.
+Arrays have one row for each part, along their first dimension; the others (steps, tensors, samples) are carried along.
+NaN where a part has no such number: a part without finite elements has no mean, and adds nothing to one.
 
 Numbers are divided by the largest of them before they are squared, so no square overflows or vanishes.
 """
@@ -31,7 +31,7 @@ class Parts:
     @property
     def finite(self) -> np.ndarray:
         """How many finite elements each part has; 0 where nothing was recorded of it."""
-        return np.nan_to_num(self["count"] - self["nans"] - self["infs"])
+        return np.asarray(np.nan_to_num(self["count"] - self["nans"] - self["infs"]))
 
     def sum(self, values: np.ndarray) -> np.ndarray:
         return _nan_where_none(values, np.nansum(values, axis=0))
