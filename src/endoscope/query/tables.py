@@ -84,6 +84,11 @@ class Tables:
             chunks = self._reader.contents.chunks
             return self._reader.generation, len(chunks["steps"]), len(chunks["metrics"])
 
+    @property
+    def went_back_to(self) -> int | None:
+        """The earliest step that the recording says it has gone back to; None if it has not."""
+        return self._reader.contents.superseding.lowest
+
     # What is in them
 
     def steadily(self, find: Callable[[Steps], Found]) -> Found:

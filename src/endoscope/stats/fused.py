@@ -20,7 +20,7 @@ from torch import Tensor
 from endoscope.schema.stats import COUNTS, NUMBERS, QUANTILES, SAMPLE, UNIT
 from endoscope.stats import distribution, reductions
 from endoscope.stats.formulas import Rows, statistic
-from endoscope.stats.geometry import unit_axes
+from endoscope.schema.units import unit_axes
 
 if TYPE_CHECKING:
     from endoscope.stats.answers import Answers
