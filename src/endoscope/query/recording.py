@@ -288,7 +288,7 @@ class Recording:
 
     def to_arrow(self, table: str = "stats") -> pa.Table:
         """A table with one row per tensor and step; others: samples, units, steps, metrics, notes, gaps, keys."""
-        return self.tables.steadily(lambda steps: export.to_arrow(self._reader, steps, table))
+        return self.tables.steadily(lambda steps: export.to_arrow(self._stored, steps, table))
 
     def to_pandas(self, table: str = "stats") -> Any:
         """The same as a pandas frame."""
@@ -300,7 +300,10 @@ class Recording:
 
     def read(self, table: str) -> pa.Table:
         """A table as it is stored, without names of tensors in it."""
-        return self.tables.steadily(lambda steps: export.stored(self._reader, table))
+        return self.tables.steadily(lambda steps: self._stored(table))
+
+    def _stored(self, table: str) -> pa.Table:
+        return export.stored(self._reader, table)
 
     # Keeping up, and checking
 

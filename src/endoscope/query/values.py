@@ -18,7 +18,7 @@ from endoscope.store.sealed import load
 from endoscope.store.streams import to_numpy
 from endoscope.store.tensors import TensorFile
 
-NO_STATISTICS = ("ordinal", "step", "key", "hist_first", "hist")  # other columns of `stats`
+NO_STATISTICS = ("ordinal", "step", "key", "hist_first", "hist", "pieces", "gap")  # other columns of `stats`
 _FILES_KEPT_OPEN = 8
 _MOST_SHOWN = 5
 

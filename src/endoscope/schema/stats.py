@@ -40,9 +40,9 @@ class Statistic:
     `level`    a quantile: the share of numbers below it
     `measure`  a function of the finite numbers of a tensor, which lie in a flat tensor that is not empty
 
-    `merge` says how that of a whole tensor follows from those of its parts, which lie on several ranks: one of `MERGES`,
-    or a formula over what was recorded of the parts (`query.ranks.parts.Parts`). None: it does not follow. Quantiles
-    have none: they are read off the histogram of the whole.
+    `merge` says how that of a whole tensor follows from those of its parts, which lie on several ranks: one of
+    `MERGES`, or a formula over what was recorded of the parts (`query.ranks.parts.Parts`). None: it does not follow.
+    Quantiles have none: they are read off the histogram of the whole.
     """
 
     name: str

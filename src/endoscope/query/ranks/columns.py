@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from endoscope.query.columns import Block, Column, Columns, Layout, Lists
-from endoscope.query.ranks import histograms
+from endoscope.query.ranks import histograms, reasons
 from endoscope.query.ranks.groups import NOT_THERE, Group
 from endoscope.query.ranks.parts import Parts, merged
 from endoscope.schema.stats import HISTOGRAM_BINS, Statistic
@@ -54,7 +54,7 @@ class WholeColumns(Columns):
     def blocks(self, column: str, keys: Collection[int]) -> Iterator[Block]:
         for piece in self._pieces(keys):
             ordinals = np.array([piece.group.ordinals[n] for n in piece.steps], np.int64)
-            yield Block(ordinals, piece.group.tensors.keys[piece.columns], self._values(piece, column))
+            yield Block(ordinals, piece.group.tensors.keys[piece.columns], self.of(piece, column))
 
     def numbers(self, column: str, keys: Collection[int]) -> Column:
         if column != "hist_first":
@@ -78,7 +78,7 @@ class WholeColumns(Columns):
             for start in range(0, len(group.ordinals), at_once):
                 yield Piece(group, columns, range(start, min(start + at_once, len(group.ordinals))))
 
-    def _values(self, piece: Piece, column: str) -> np.ndarray:
+    def of(self, piece: Piece, column: str) -> np.ndarray:
         """float64[steps, tensors]: NaN where there is no whole."""
         tensors = piece.group.tensors
         leads = tensors.leads[:, None, piece.columns]
@@ -104,13 +104,56 @@ class WholeColumns(Columns):
         found = merged(statistic, parts)
         return np.full((len(piece.steps), len(piece.columns)), np.nan) if found is None else found
 
-    def _histograms(self, keys: Collection[int]) -> list[tuple[int, int, np.ndarray]]:
-        """(ordinal, first bin, counts) in the order of the steps; what is no whole is left out."""
-        found = []
+    def histograms_of(self, piece: Piece) -> np.ndarray:
+        """int64[steps, tensors, bins]: nothing is counted where there is no whole."""
+        summed = _dense(piece, piece.group.tensors.leads[:, piece.columns])
+        summed[~self.agree(piece)] = 0
+        summed[:, ~piece.group.tensors.is_whole[piece.columns]] = 0
+        return summed
+
+    def agree(self, piece: Piece) -> np.ndarray:
+        """bool[steps, tensors]: whether ranks that should have the same tensor have one of the same norm."""
+        return _agree(_read(piece, "norm"), piece.group.tensors.leaders[:, piece.columns])
+
+    def why_not(self, column: str, keys: Collection[int]) -> dict[int, str]:
+        """Ordinal -> why a tensor has no whole at the step; empty where it has one."""
+        found: dict[int, str] = {}
         for piece in self._pieces(keys):
             tensors = piece.group.tensors
-            summed = _dense(piece, tensors.leads[:, piece.columns])
-            is_there = tensors.is_whole[piece.columns] & _agree(_read(piece, "norm"), tensors.leaders[:, piece.columns])
+            agree = _agree(_read(piece, column), tensors.leaders[:, piece.columns])
+            for place, at in enumerate(piece.columns.tolist()):
+                why = reasons.of(tensors.arrangements[at], tensors.missing[at])
+                if not why and len(tensors.arrangements[at].pieces) > 1 and not self._merges(column):
+                    why = reasons.NO_MERGE
+                for step, same in zip(piece.steps, agree[:, place].tolist(), strict=True):
+                    found[piece.group.ordinals[step]] = why or ("" if same else reasons.DISAGREE)
+        return found
+
+    def ranks_with(self, keys: Collection[int]) -> tuple[int, ...]:
+        """The ranks that have a tensor, or a part of it."""
+        found: set[int] = set()
+        for group in self._groups:
+            at = np.flatnonzero(np.isin(group.tensors.keys, list(keys)))
+            places = np.flatnonzero((group.tensors.rows[:, at] != NOT_THERE).any(axis=1))
+            found |= {group.tensors.ranks[place] for place in places.tolist()}
+        return tuple(sorted(found))
+
+    def are_in_parts(self, keys: Collection[int]) -> bool:
+        """Whether a tensor is put together from several parts at any step."""
+        wanted = list(keys)
+        return any((group.tensors.leads.sum(axis=0) > 1)[np.isin(group.tensors.keys, wanted)].any()
+                   for group in self._groups)  # fmt: skip
+
+    def _merges(self, column: str) -> bool:
+        statistic = self._find(column)
+        return statistic.merge is not None or statistic.level is not None
+
+    def _histograms(self, keys: Collection[int]) -> list[tuple[int, int, np.ndarray]]:
+        """(ordinal, first bin, counts) in the order of the steps; what is no whole is left out."""
+        found: list[tuple[int, int, np.ndarray]] = []
+        for piece in self._pieces(keys):
+            summed = self.histograms_of(piece)
+            is_there = piece.group.tensors.is_whole[piece.columns] & self.agree(piece)
             for place, step in enumerate(piece.steps):
                 for column in np.flatnonzero(is_there[place]).tolist():
                     found.append((piece.group.ordinals[step], *histograms.trimmed(summed[place, column])))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from endoscope.query.columns import Layout
 from endoscope.query.ranks.placement import Arrangement, Piece, arrange
@@ -63,6 +64,14 @@ class Group:
     ordinals: list[int] = field(default_factory=list)  # of the whole's steps
     places: list[list[int]] = field(default_factory=list)  # for each step: its place in the layout of each rank
 
+    def alone(self, place: int, batches: Sequence[pa.RecordBatch]) -> Group:
+        """The same tensors at one of the steps, read from the record batch of each rank."""
+        layouts = []
+        for known, batch in zip(self.layouts, batches, strict=True):
+            layouts.append(Layout(known.keys))
+            layouts[-1].add(self.ordinals[place], batch)
+        return Group(self.tensors, layouts, [self.ordinals[place]], [[0] * len(layouts)])
+
 
 class Wholes:
     """The keys of the whole: numbers that stay the same while more is recorded."""
@@ -70,8 +79,13 @@ class Wholes:
     def __init__(self) -> None:
         self.by_number: dict[int, Key] = {}
         self._numbers: dict[Key, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """What the ranks have is looked at anew."""
         self._complete: dict[Identity, int] = {}
         self.why_not: dict[Identity, tuple[str, tuple[int, ...]]] = {}  # reason, ranks: of what has no whole at all
+        self.shapeless: set[int] = set()  # keys whose shape is not that of a whole
 
     def number_of(self, identity: Identity, arrangement: Arrangement, is_complete: bool) -> int:
         """Of a tensor of which something is missing, the number that it has where nothing is."""
@@ -81,6 +95,8 @@ class Wholes:
         self.by_number[number] = arrangement.key
         if is_complete:
             self._complete.setdefault(identity, number)
+        if arrangement.reason or not is_complete:
+            self.shapeless.add(number)
         if arrangement.reason:
             self.why_not.setdefault(identity, (arrangement.reason, arrangement.ranks))
         return number

@@ -59,6 +59,11 @@ class _Placed(NamedTuple):
     parts: Intervals | None
 
 
+def places_in(intervals: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """The places along one dimension that intervals list."""
+    return np.concatenate([np.empty(0, np.int64), *(np.arange(start, start + n) for start, n in intervals)])
+
+
 def arrange(keys: Mapping[int, Key], members: Mapping[int, Membership], holders: tuple[int, ...]) -> Arrangement:
     """How the tensors of some ranks, all of one name, make up a whole.
 

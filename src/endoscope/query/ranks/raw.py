@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from endoscope.query.ranks.groups import Group
-from endoscope.query.ranks.placement import Arrangement, Piece
+from endoscope.query.ranks.placement import Arrangement, Piece, places_in
 from endoscope.query.ranks.samples import by_batch
 from endoscope.query.values import RawOfStep
 
@@ -39,8 +39,8 @@ class _Batch(NamedTuple):
 class WholeRaw:
     """The raw values of one step, under the keys of the whole; a tensor is put together when it is asked for."""
 
-    def __init__(self, group: Group, numbers: Sequence[np.ndarray], files: Sequence[RawOfStep | None]) -> None:
-        """Of each rank of the group: the numbers of its keys, by row, and what it has kept."""
+    def __init__(self, group: Group, files: Sequence[RawOfStep | None]) -> None:
+        """`files` is what each rank of the group has kept."""
         self.entries: dict[int, tuple[Arrangement, list[_Batch]]] = {}
         self.samples: dict[int, list[int]] = {}
         tensors = group.tensors
@@ -51,7 +51,7 @@ class WholeRaw:
 
             def find(piece: Piece, column: int = column) -> _Kept | None:
                 for place in (place_of[rank] for rank in piece.ranks):
-                    file, key = files[place], int(numbers[place][tensors.rows[place, column]])
+                    file, key = files[place], int(group.layouts[place].keys[tensors.rows[place, column]])
                     if file is not None and key in file.entries:
                         return _Kept(piece, file, key)
                 return None
@@ -75,6 +75,22 @@ class WholeRaw:
         else:
             values = np.concatenate(parts, axis=dim) if dim in range(parts[0].ndim) else np.stack(parts)
         return np.asarray(values if position is None else values[position])
+
+
+def kept_in(group: Group, kept: Sequence[Collection[int]]) -> list[int]:
+    """Keys of the tensors of which every piece was kept by a rank, going by the numbers that each rank has kept."""
+    tensors = group.tensors
+    places = [group.layouts[place].keys.tolist() for place in range(len(tensors.ranks))]
+    place_of = {rank: place for place, rank in enumerate(tensors.ranks)}
+    here = [set(numbers) for numbers in kept]
+    found = []
+    for column, arrangement in enumerate(tensors.arrangements):
+        if tensors.missing[column] or (arrangement.reason and not arrangement.sum_of):
+            continue
+        asked = [[place_of[rank] for rank in piece.ranks] for piece in arrangement.pieces]
+        if all(any(places[at][tensors.rows[at, column]] in here[at] for at in ranks) for ranks in asked) and asked:
+            found.append(int(tensors.keys[column]))
+    return found
 
 
 def _batch(kept: Sequence[_Kept | None], arrangement: Arrangement) -> _Batch | None:
@@ -119,7 +135,7 @@ def _of_shards(kept: Sequence[_Kept], samples: list[int] | None, dim: int) -> np
         if piece.intervals is None:
             return values
         axes = [axis for axis in range(len(piece.shape)) if samples is None or axis != dim]
-        at = [np.concatenate([np.arange(a, a + n) for a, n in piece.intervals[axis]] or [_NO_PLACES]) for axis in axes]
+        at = [places_in(piece.intervals[axis]) for axis in axes]
         sizes = [piece.shape[axis] for axis in axes]
         if samples is not None:
             at, sizes = [np.arange(len(samples)), *at], [len(samples), *sizes]
@@ -127,9 +143,6 @@ def _of_shards(kept: Sequence[_Kept], samples: list[int] | None, dim: int) -> np
         whole[np.ix_(*at)] = values
     assert whole is not None
     return whole
-
-
-_NO_PLACES = np.empty(0, np.int64)
 
 
 def _lengths(piece: Piece) -> list[int]:

@@ -7,7 +7,7 @@ its statistics are put together like those of a tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import NOT_THERE, Group
 from endoscope.query.ranks.parts import Parts, merged
 from endoscope.query.ranks.placement import Arrangement, Piece
-from endoscope.schema.recording import Key
 from endoscope.schema.stats import BUILT_IN, SAMPLE
 
 _STATISTICS = {one.name: one for one in BUILT_IN}

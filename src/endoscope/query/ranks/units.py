@@ -1,8 +1,8 @@
 """Statistics of every unit over a whole batch.
 
-Over the samples of several ranks they are put together like those of a tensor. Where units are divided among ranks, each
-rank has some of them. What the units are depends on the shape of the tensor (schema/units.py): where the whole would have
-others than its parts, there is a gap.
+Over the samples of several ranks they are put together like those of a tensor. Where units are divided among ranks,
+each rank has some of them. What the units are depends on the shape of the tensor (schema/units.py): where the whole
+would have others than its parts, there is a gap.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from endoscope.query.columns import Lists
 from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import Group
 from endoscope.query.ranks.parts import Parts, merged
-from endoscope.query.ranks.placement import Piece
+from endoscope.query.ranks.placement import Piece, places_in
 from endoscope.query.ranks.samples import by_batch
 from endoscope.schema.stats import BUILT_IN, UNIT, Statistic
 from endoscope.schema.units import unit_axes
@@ -111,9 +111,9 @@ def _of_batch(pieces: Sequence[Piece], read: Sequence[dict[str, np.ndarray]], di
     whole = {name: np.full([shape[axis] for axis in axes], np.nan, np.float32) for name in UNIT}
     for piece, own in zip(pieces, read, strict=True):
         assert piece.intervals is not None
-        at = [np.concatenate([np.arange(a, a + n) for a, n in piece.intervals[axis]] or [[]]) for axis in axes]
+        at = [places_in(piece.intervals[axis]) for axis in axes]
         for name in UNIT:
-            whole[name][np.ix_(*[one.astype(np.int64) for one in at])] = own[name]
+            whole[name][np.ix_(*at)] = own[name]
     return [_Part(whole, elements[0])]
 
 
