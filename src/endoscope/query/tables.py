@@ -87,7 +87,7 @@ class Tables:
     @property
     def went_back_to(self) -> int | None:
         """The earliest step that the recording says it has gone back to; None if it has not."""
-        return self._reader.contents.superseding.lowest
+        return min(self._reader.contents.went_back_to.values(), default=None)
 
     # What is in them
 

@@ -21,12 +21,15 @@ What is not here:
   of operators `_schema`, `_handle`;
   of modules `_parameters`, `_buffers`, `_modules`, `_forward_hooks`, `_compiled_call_impl`;
   of optimizers `_optimizer_step_pre_hooks`;
+  of distributed tensors `_local_tensor`; of modules of `fully_shard` `_get_fsdp_state`, `_fsdp_param_groups`,
+  `_fsdp_param_group`, and of their parameters `_unsharded_param`, `_module_info`;
   of what the compiler wraps `_orig_mod` (a module), `_torchdynamo_orig_callable` (a function).
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -228,9 +231,25 @@ CLIPPING = Name(torch.nn.utils.clip_grad, "_clip_grads_with_norm_")
 #: was compiled.
 ANY_GLOBAL_HOOK = Name(torch.nn.modules.module, "_has_any_global_hook")
 
+#: Makes a tensor of a subclass over the memory of a tensor; `nn.Parameter` is made by it. Needed from the first trace.
+MAKE_SUBCLASS = Name(torch.Tensor, "_make_subclass")
+
+#: Puts a list of tensors into one nested tensor. Needed from the first trace.
+MAKE_NESTED = Name(torch._C._nested, "nested_tensor")
+
 #: The module of the methods of `torch.Tensor` that are written in Python. In it `has_torch_function*` (public names)
 #: are patched. Needed from the first trace.
 TENSOR_METHODS = "torch._tensor"
+
+
+def sharded_group() -> Any:
+    """The class whose `unshard` and `wait_for_unshard` gather the parameters of `fully_shard`.
+
+    None as long as nobody has imported that. Where torch lacks them, the graph of such a model has no edges from its
+    parameters.
+    """
+    module = sys.modules.get("torch.distributed.fsdp._fully_shard._fsdp_param_group")
+    return getattr(module, "FSDPParamGroup", None)
 
 
 def transform_steps() -> Iterator[Name]:

@@ -175,7 +175,7 @@ class WholeRecording(Recording):
 
     # At one step
 
-    def statistics(self, node: str, step: int, **which: Any) -> dict[str, float]:
+    def statistics(self, node: str, step: int | None = None, **which: Any) -> dict[str, float]:
         """All statistics of the whole tensor; `approximate` of the dict names those that are known to one bin only."""
         row = self._whole_row(node, step, "statistics", **which)
         approximate = frozenset(QUANTILES) if row["pieces"] > 1 else frozenset[str]()
@@ -183,22 +183,28 @@ class WholeRecording(Recording):
         columns = self._tables.steadily(lambda steps: self._tables.columns("stats"))
         return Whole(values.statistics(row), columns.ranks_with(keys), approximate)
 
-    def histogram(self, node: str, step: int, **which: Any) -> Histogram:
+    def histogram(self, node: str, step: int | None = None, **which: Any) -> Histogram:
         return values.histogram(self._whole_row(node, step, "histogram", **which))
 
-    def samples(self, node: str, step: int, **which: Any) -> dict[str, np.ndarray]:
+    def samples(self, node: str, step: int | None = None, **which: Any) -> dict[str, np.ndarray]:
         """Statistics of every sample: those of the ranks one behind the other; `rank` says on which each was."""
         row = self._row("samples", node, step, **which)
         return {**values.samples(row), "rank": row["rank"]}
 
     def spectrum(
-        self, node: str, step: int, *, role: str | None = None, pass_: int | None = None, type: str | None = None
+        self,
+        node: str,
+        step: int | None = None,
+        *,
+        role: str | None = None,
+        pass_: int | None = None,
+        type: str | None = None,
     ) -> Spectrum:
         if self._only is None:
             raise self._no_whole(node, "singular values", reasons.NO_MERGE, tuple(self.ranks))
         return super().spectrum(node, step, role=role, pass_=pass_, type=type)
 
-    def _whole_row(self, node: str, step: int, what: str, **which: Any) -> dict[str, Any]:
+    def _whole_row(self, node: str, step: int | None, what: str, **which: Any) -> dict[str, Any]:
         row = self._row("stats", node, step, **which)
         if row["gap"]:
             raise self._no_whole(node, f"{what} at step {step}", row["gap"], tuple(self.ranks))
