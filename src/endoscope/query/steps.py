@@ -167,7 +167,7 @@ class Steps(StepIndex):
         return seen + (", or was removed to stay within max_bytes" if contents.dropped else "")
 
 
-def _around(known: Sequence[int], number: Any) -> Sequence[int]:
+def _around(known: Sequence[int], number: object) -> Sequence[int]:
     if not isinstance(number, (int, np.integer)):
         return known[:_MOST_SHOWN]
     place = bisect.bisect(known, number)
