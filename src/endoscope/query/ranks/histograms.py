@@ -44,15 +44,20 @@ def quantile(histograms: np.ndarray, level: float, low: np.ndarray, high: np.nda
     position = level * np.maximum(total - 1, 0)
     below = np.floor(position)
     part = position - below
-    found = _element(histograms, ends, below) * (1 - part)
-    found += _element(histograms, ends, np.minimum(below + 1, np.maximum(total - 1, 0))) * part
+    found = _element(histograms, ends, below, low, high) * (1 - part)
+    found += _element(histograms, ends, np.minimum(below + 1, np.maximum(total - 1, 0)), low, high) * part
     return np.where(total > 0, np.clip(found, low, high), np.nan)
 
 
-def _element(histograms: np.ndarray, ends: np.ndarray, number: np.ndarray) -> np.ndarray:
+def _element(
+    histograms: np.ndarray, ends: np.ndarray, number: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     """About the n-th element in ascending order, from 0 on."""
     place = np.minimum((ends <= number[..., None]).sum(axis=-1), HISTOGRAM_BINS - 1)
     count = np.take_along_axis(histograms, place[..., None], -1)[..., 0]
     before = np.take_along_axis(ends, place[..., None], -1)[..., 0] - count
     share = (number - before + 0.5) / np.maximum(count, 1)
-    return np.asarray(_EDGES[place] + (_EDGES[place + 1] - _EDGES[place]) * share)
+    # The outermost bins hold whatever is larger, too.
+    start = np.where(place == 0, np.minimum(low, _EDGES[0]), _EDGES[place])
+    end = np.where(place == HISTOGRAM_BINS - 1, np.maximum(high, _EDGES[-1]), _EDGES[place + 1])
+    return np.asarray(start * (1 - share) + end * share)
