@@ -57,6 +57,7 @@ class _Known:
         self.ends_steps: bool | None = None  # whether a forward pass follows its update; None: not seen yet
         self.name = ""  # "": not worked out
         self.rates: list[str] = []  # names of the learning rates of its groups; empty: not worked out
+        self.is_told = False  # its settings are in the recording
 
     def parameters(self) -> frozenset[int]:
         """Their ids."""
@@ -217,6 +218,18 @@ class Optimizers:
         names = [other.name or type(other.module).__name__ for other in self._watches]
         name = watch.name or type(watch.module).__name__
         return name if names.count(name) == 1 else f"{name} {1 + list(self._watches).index(watch)}"
+
+    def settings(self, optimizer: Any) -> dict[str, Any]:
+        """Its class and the plain numbers of each group, such as momentum; empty if that was asked before."""
+        known = self._known[id(optimizer)]
+        if known.is_told:
+            return {}
+        known.is_told = True
+        groups = [
+            {name: value for name, value in group.items() if isinstance(value, (bool, int, float))}
+            for group in optimizer.param_groups
+        ]
+        return {"class": type(optimizer).__name__, "groups": groups}
 
     def rates(self, optimizer: Any) -> Iterator[tuple[str, Any]]:
         """The learning rate of each group, under its name."""

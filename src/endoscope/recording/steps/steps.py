@@ -27,6 +27,7 @@ from endoscope.recording.failures.sentences import (
     IN_EVALUATION_MODE,
     NO_FORWARD,
     SHAPES_CAME,
+    STOPPED,
     UNSEEN_PASS,
 )
 from endoscope.recording.failures.shield import Shield
@@ -114,6 +115,9 @@ class Steps:
     def close(self) -> None:
         if self.open is not None:
             with self.shield("the last step"):
+                self._look_where_it_stopped(self.open)
+                if self.open.captured is None and not (self.open.optimizers or self.passes.were_seen):
+                    self.gap("", f"step {self.open.number} {STOPPED}")
                 self.finish(self.open)
         self.closed = True
         for watch in self.watches:
@@ -165,9 +169,17 @@ class Steps:
         if self.open is step:
             try:
                 self.look_whether_skipped(step)
+                self._look_where_it_stopped(step)
                 self.finish(step)
             except Exception as error:
                 self.shield.failed("the end of a step", error)
+
+    def _look_where_it_stopped(self, step: Step) -> None:
+        """The user may have looked at the loss and ended the training before `backward`."""
+        if self.is_foreign():
+            return
+        if step.captured is not None and step.hooks is not None:
+            step.hooks.losses.stopped()
 
     def look_whether_skipped(self, step: Step) -> bool:
         """Mark the step if its gradients were cleared, unused."""
