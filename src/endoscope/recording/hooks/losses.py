@@ -175,7 +175,9 @@ class Losses:
                 continue
             node = self._node_of(loss, name)
             captured.hold(node, str(number) if len(losses) > 1 else "", "loss", loss)
-            if captured.tracer is not None:  # a step that ends before `backward` has a loss, too: see `stopped`
+            if (
+                captured.tracer is not None and not captured.gradients.passes
+            ):  # a step that ends before `backward` has a loss, too: see `stopped`
                 captured.learned.outside.update(self._places[-1:])
 
     def _node_of(self, loss: Tensor, name: str) -> str:
