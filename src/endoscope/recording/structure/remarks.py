@@ -10,6 +10,7 @@ Each remark is plain data for `findings`, which judges it: {"what": …, "module
     exchanged       a view that gives the first two dimensions each other's sizes: `shape`, `result`
     paired          (n, 1) and (n,) in one operation: `type`, `shapes`
     cut             a result without gradient, although its argument has one: `type`
+    functions       all that the watched models have called: `types`
     unregistered    a parameter that learns, belongs to no watched model and is held by no optimizer: `name`, `shape`
 """
 
@@ -33,7 +34,7 @@ LOSSES = frozenset(
 )
 _SAME_NUMBERS = frozenset(
     "view reshape flatten squeeze unsqueeze contiguous clone to float double half bfloat16 type type_as getitem "
-    "__getitem__ permute transpose t view_as expand select slice ravel".split()
+    "output broadcast_tensors __getitem__ permute transpose t view_as expand select slice ravel".split()
 )
 _PAIRS = frozenset("sub mul add rsub div broadcast_tensors".split())
 _NORMALISED = frozenset("layer_norm native_layer_norm rms_norm normalize".split())
@@ -58,7 +59,12 @@ def remarks(recorder: StepRecorder, items: list[Item], owned: set[str], batch: i
         path = recorder.calls.path(node.call)
         place = {"module": path[-1] if path else "", "source": place_of(recorder, node.slot)}
         found.append({**one.what, **place, "node": shown.get(one.number, "")})
-    return found
+    return [*found, _functions(recorder)]
+
+
+def _functions(recorder: StepRecorder) -> dict[str, Any]:
+    inside = {node.facts.type for n, node in enumerate(recorder.nodes) if node.call != OUTSIDE}
+    return {"what": "functions", "types": sorted(map(str, inside)), "module": "", "source": "", "node": ""}
 
 
 def _all(recorder: StepRecorder, owned: set[str], batch: int) -> Iterator[_Said]:
@@ -151,8 +157,11 @@ def _shape(recorder: StepRecorder, slot: int) -> list[int]:
 def _maker(recorder: StepRecorder, slot: int) -> str:
     """The function that made the numbers of a tensor, looked for above what only arranges them."""
     node = recorder.nodes[recorder.slot_node[slot]]
-    while (node.facts.type in _SAME_NUMBERS or node.facts.type == "output") and (read := _read(node)):
-        node = recorder.nodes[recorder.slot_node[read[0]]]
+    while node.facts.type in _SAME_NUMBERS and (read := _read(node)):
+        # What several tensors are broadcast to comes out in the order in which they went in.
+        place = slot - node.slot if node.facts.type == "broadcast_tensors" else 0
+        slot = read[min(place, len(read) - 1)]
+        node = recorder.nodes[recorder.slot_node[slot]]
     return str(node.facts.type)
 
 
