@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 
 from endoscope.query.recording import Recording
-from endoscope.store import locking, paths
+from endoscope.store import paths
+from endoscope.store.disk import locking
 
 _QUIET_SECS = 120
 
