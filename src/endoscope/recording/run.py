@@ -241,6 +241,9 @@ class Run:
         self._steps.close()
         self.closed = True
         report = self._limits | self._finisher.report(self._schedule.counts(), self._budget, self._worker.seconds)
+        report["passes"] = self._steps.forwards.outside_of_steps
+        if self._steps.ends_nonfinite:
+            report["nonfinite_parameters"] = self._steps.ends_nonfinite
         self._finisher.flush_metrics()
         self._worker.put(lambda: self._writer.update_config({"endoscope": report}))
         self._worker.put(self._writer.close)

@@ -70,6 +70,7 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
         rows = _rows(captured, structure, skipped)
         extra = {
             "no_gradient": [] if skipped else _without_gradient(captured),
+            "exchanged": captured.names.exchanged,
             "cosines": _cosines(captured, rows),
             "not_cleared": _not_cleared(captured),
             "clipping": [{"norm": float(norm), "limit": float(limit)} for norm, limit in captured.gradients.clipping],
