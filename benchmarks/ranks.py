@@ -51,7 +51,7 @@ def write(root: Path, ranks: int, steps: int, nodes: int) -> Path:
             writer.write_step(
                 StepRecord(
                     number=number, type="train", time=1.7e9 + number, why="every step", graph_hash="large", graph=graph,
-                    keys=keys, measured=made_up.step(number / steps), metrics={"loss": math.exp(-number / steps) + rank},
+                    keys=keys, measured=made_up.step(number / steps), metrics={"loss": rank + math.exp(-number)},
                 )
             )  # fmt: skip
         writer.close()
@@ -72,21 +72,20 @@ def measure(path: Path, repeats: int) -> dict[str, float]:
     """Seconds, each the median of some runs."""
     found: dict[str, list[float]] = {name: [] for name in COLUMNS[:-1]}
     for _ in range(repeats):
-        recording, secs = timed(lambda: endoscope.open(path))
+        recording, secs = timed(endoscope.open, path)
         found["open"].append(secs)
         nodes = [node for node in recording.nodes if "layers" in node]
-        found["first series"].append(timed(lambda: recording.series(nodes[0], "std"))[1])
-        found["a series"] += [timed(lambda node=node: recording.series(node, "std"))[1] for node in nodes[1:21]]
-        found["a median"] += [timed(lambda node=node: recording.series(node, "q50"))[1] for node in nodes[1:6]]
-        for step in recording.steps[10:15]:
-            found["a step"].append(timed(lambda step=step: bulk.step_table(recording, step))[1])
+        found["first series"].append(timed(recording.series, nodes[0], "std")[1])
+        found["a series"] += [timed(recording.series, node, "std")[1] for node in nodes[1:21]]
+        found["a median"] += [timed(recording.series, node, "q50")[1] for node in nodes[1:6]]
+        found["a step"] += [timed(bulk.step_table, recording, step)[1] for step in recording.steps[10:15]]
     return {name: statistics.median(taken) for name, taken in found.items()}
 
 
-def timed(run: Callable[[], Result]) -> tuple[Result, float]:
+def timed(run: Callable[..., Result], *arguments: object) -> tuple[Result, float]:
     """CPU time: reading is done by one thread, and other processes on the machine do not count."""
     started = time.process_time()
-    result = run()
+    result = run(*arguments)
     return result, time.process_time() - started
 
 
@@ -118,7 +117,9 @@ def plot(file: Path, rows: dict[int, dict[str, float]]) -> None:
              'font-size="12"><rect width="100%" height="100%" fill="white"/>']  # fmt: skip
     for exponent in range(-3, 2):
         _, y = at(1, 10.0**exponent)
-        lines.append(f'<path d="M{left} {y}H{width - 120}" stroke="#ddd"/><text x="8" y="{y + 4}">{10.0**exponent:g} s</text>')
+        lines.append(
+            f'<path d="M{left} {y}H{width - 120}" stroke="#ddd"/><text x="8" y="{y + 4}">{10.0**exponent:g} s</text>'
+        )
     for ranks in rows:
         lines.append(f'<text x="{at(ranks, low)[0]}" y="{height - 18}" text-anchor="middle">{ranks}</text>')
     lines.append(f'<text x="{left}" y="{height - 3}">ranks</text>')
