@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import Any
 
+from endoscope.capture.views.op import Op
 from endoscope.schema.ops import SourceLine
 
 
@@ -14,7 +15,7 @@ class Failure:
     """One thing that does not hold."""
 
     reason: str
-    op: Any = None  # the operation, None if it concerns the run as a whole
+    op: Op | None = None  # None if it concerns the run as a whole
     check: str = ""  # replay, parents, complete, untouched
     index: tuple[int, ...] | None = None  # first differing element
     expected: Any = None  # the value that was kept
@@ -39,9 +40,9 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     checked: int = 0  # operations whose result was recomputed and compared
     edges: int = 0  # parents that were perturbed, or excused
-    excused: list[tuple[Any, Any, str]] = field(default_factory=list)  # operation, parent, why it need not matter
+    excused: list[tuple[Op, Op, str]] = field(default_factory=list)  # operation, parent, why it need not matter
     unchecked: list[str] = field(default_factory=list)  # what could not be checked, and why
-    inexact: list[tuple[Any, float]] = field(default_factory=list)  # equal only within the tolerance
+    inexact: list[tuple[Op, float]] = field(default_factory=list)  # equal only within the tolerance
     tolerance: str = "bit for bit, else within 16 (half precision: 2) units of the last place of the largest value"
 
     @property
@@ -51,7 +52,7 @@ class Report:
     def __bool__(self) -> bool:
         return self.ok
 
-    def fail(self, check: str, reason: str, op: Any = None, **details: Any) -> None:
+    def fail(self, check: str, reason: str, op: Op | None = None, **details: Any) -> None:
         self.failures.append(Failure(reason, op, check, **details))
 
     def __str__(self) -> str:
