@@ -11,8 +11,7 @@ import pytest
 from endoscope.errors import StoreError
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GapRecord
-from endoscope.store import files
-from endoscope.store import writer as writing
+from endoscope.store import files, waiting
 from endoscope.store.writer import TrialWriter
 from tests.house.tree import ROOT, SRC
 from tests.store.made_up import check_steps, step_record
@@ -108,7 +107,7 @@ def test_what_was_collected_is_written_later(tmp_path: Path, disk: Disk) -> None
 def test_what_waits_for_the_disk_does_not_fill_the_memory(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MOST_COLLECTED", 50)
+    monkeypatch.setattr(waiting, "MOST", 50)
     writer = TrialWriter.create(tmp_path, "trial")
     disk.left = 0
     for number in range(1000):

@@ -2,7 +2,7 @@
 
     TrialWriter.create ─► trial.json, journal
                        └► resume: what is there is taken over (`resuming.py`), and appended to
-      key_id, write_metrics, write_note, write_gap      collected in memory
+      key_id, write_metrics, write_note, write_gap      collected in memory (`waiting.py`)
       write_step, commit ─► room (thinning) ─► raw values, graph ─► segments ─► the journal's line
       close              ─► the rest, the last line, fsync
 
@@ -28,7 +28,6 @@ from typing import Any
 from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import (
     FORMAT_VERSION,
-    NO_STEP,
     THINNED,
     GapRecord,
     Key,
@@ -51,16 +50,14 @@ from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.streams import batch_message
 from endoscope.store.vacancy import vacate
+from endoscope.store.waiting import Rows, Waiting, gap_row
 
 SYNC_EVERY_SECS = 1.0
-MOST_COLLECTED = 200_000  # rows of a table that wait for the disk
 _SMALLEST_SEGMENT = 64 * 2**10
 _SEGMENTS_PER_BUDGET = 16  # so that thinning never needs much room for the copy
 _DETAILS = ("samples", "units")  # tables without which a step is still one
 _RAW, _PARTS, _STEP = 1, 2, 3  # what is left out of a step that is too large, in this order
 _LEFT_OUT = ("", "raw values", "statistics per sample and per unit", "what was recorded of the step")
-
-Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 class TrialWriter:
@@ -90,11 +87,10 @@ class TrialWriter:
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
-        self._collected: dict[str, list[tuple[Any, ...]]] = {table: [] for table in NUMBERED}
+        self._waiting = Waiting(max_bytes)
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
-        self._said: set[str] = set()
         self._is_closed = False
         self.next_step = 0 if former is None else former.next_step  # behind the last one that was recorded or reported
         self._superseded_from = self.next_step
@@ -197,8 +193,8 @@ class TrialWriter:
         """Commit one step, and whatever was collected before it."""
         self.supersede(record.number)
         values, refused = self._storable(record.raw)
-        metrics = self._metric_rows(record.number, record.type, record.time, record.metrics)
-        gaps = [self._gap_row(record.number, record.time, gap) for gap in self._all_gaps(record, refused)]
+        metrics = self._waiting.metrics(record.number, record.type, record.time, record.metrics)
+        gaps = [gap_row(record.number, record.time, gap) for gap in self._all_gaps(record, refused)]
         about = {"metrics": metrics, "gaps": gaps}
         for left_out in range(_STEP):
             if left_out == _RAW and not values:
@@ -207,10 +203,9 @@ class TrialWriter:
                 break
         else:
             left_out = _STEP
-            self._collected["metrics"] += metrics
-            self._collected["gaps"] += gaps
+            self._waiting.add(about)
         if left_out:
-            self._say_once(_LEFT_OUT[left_out], record.number)
+            self._waiting.say_once(_LEFT_OUT[left_out], record.number)
 
     def _commit_step(
         self, record: StepRecord, values: Sequence[tuple[RawValues, str]], about: Rows, *, with_details: bool
@@ -231,19 +226,17 @@ class TrialWriter:
 
     def write_metrics(self, step: int, type_: str, at: float, metrics: Mapping[str, Any]) -> None:
         """Collect the metrics of one step, recorded or not."""
-        self._collected["metrics"] += self._metric_rows(step, type_, at, metrics)
-        self._thin("metrics")
+        self._waiting.add({"metrics": self._waiting.metrics(step, type_, at, metrics)})
 
     def write_note(self, step: int, at: float, text: str) -> None:
-        self._collected["notes"].append((step, at, str(text)))
+        self._waiting.note(step, at, text)
 
     def write_times(self, times: TimesRecord) -> None:
-        self._collected["times"].append(times)
+        self._waiting.times(times)
 
     def write_gap(self, step: int, at: float, gap: GapRecord) -> None:
         """Collect something that could not be recorded."""
-        self._collected["gaps"].append(self._gap_row(step, at, gap))
-        self._thin("gaps")
+        self._waiting.gap(step, at, gap)
 
     def write_modules(self, modules: Mapping[str, Any]) -> None:
         """Put down the tree of modules; it takes the place of an earlier one."""
@@ -278,7 +271,7 @@ class TrialWriter:
             return
         # Names of tensors belong to a step. They may come before it, but nothing has to make room for that.
         with_keys = self._keys_written < len(self._named) and self._room.fits(Need(lambda: len(self._key_message())))
-        if not with_keys and not any(self._collected.values()):
+        if not with_keys and not self._waiting:
             return
         if not self._commit({}, {}, {}, with_keys=with_keys):
             self._leave_out_rows()
@@ -320,10 +313,8 @@ class TrialWriter:
 
         Returns whether there was room for it.
         """
-        collected = {table: len(found) for table, found in self._collected.items()}  # more may come meanwhile
-        for table, found in self._collected.items():
-            if found or about.get(table):
-                messages[table] = batch_message(table, rows.of_tuples(table, [*found, *about.get(table, ())]))
+        waiting = self._waiting.counts()  # more may come meanwhile
+        messages |= self._waiting.messages(about)
         named = len(self._named) if with_keys else self._keys_written
         if named > self._keys_written:
             messages["keys"] = self._key_message()
@@ -333,8 +324,7 @@ class TrialWriter:
                 return False
             self._write(messages, files, record)
         self._keys_written = named
-        for table, found in self._collected.items():
-            del found[: collected[table]]
+        self._waiting.forget(waiting)
         self._after_commit()
         return True
 
@@ -348,12 +338,10 @@ class TrialWriter:
 
     def _leave_out_rows(self) -> None:
         """Not even metrics have room any more. To say so, some was kept back."""
-        self._collected["metrics"].clear()
-        self._collected["times"].clear()
-        self._collected["notes"].clear()
-        self._say_once("metrics and notes")
-        if self._collected["gaps"] and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
-            self._collected["gaps"].clear()
+        self._waiting.leave_out(table for table in NUMBERED if table != "gaps")
+        self._waiting.say_once("metrics and notes")
+        if self._waiting.has_gaps and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
+            self._waiting.leave_out(["gaps"])
 
     def _write(self, messages: Mapping[str, Bytes], files: Mapping[str, Bytes], record: StepRecord | None) -> None:
         """The data, then the journal's line; after an error neither."""
@@ -382,7 +370,7 @@ class TrialWriter:
 
     def _make_room(self, need: Need) -> bool:
         has_room = self._room.make(need)
-        self._gaps_of(self._room.said)
+        self._waiting.say_all(self._room.said)
         return has_room
 
     def _write_beside(self, path: Path, text: bytes, kept_back: int) -> bool:
@@ -393,7 +381,7 @@ class TrialWriter:
             write_whole(path, text)
             beside[path.name] = len(text)
         else:
-            self._say_once(path.name)
+            self._waiting.say_once(path.name)
         return has_room
 
     def _count_what_is_there(self) -> None:
@@ -438,48 +426,12 @@ class TrialWriter:
                 values[item.key] = (item, key.dtype)
         return list(values.values()), refused
 
-    def _thin(self, table: str) -> None:
-        """A disk that stays full must not fill the memory, too."""
-        found = self._collected[table]
-        if len(found) > MOST_COLLECTED:
-            del found[1:-1:2]
-            self._say(f"the disk took nothing for so long that every second one of the waiting {table} was left out")
-
     def _all_gaps(self, record: StepRecord, refused: Sequence[GapRecord]) -> list[GapRecord]:
         unmeasured = [
             GapRecord(self._named[record.keys[row]].node, self._named[record.keys[row]].of, reason)
             for row, reason in (record.measured.gaps if record.measured is not None else ())
         ]
         return [*record.gaps, *refused, *unmeasured]
-
-    def _metric_rows(self, step: int, type_: str, at: float, metrics: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        found = []
-        for name, value in metrics.items():
-            try:
-                found.append((step, at, str(name), float(value), type_))
-            except (TypeError, ValueError) as error:
-                self.write_gap(step, at, GapRecord(str(name), "metric", f"a metric is one number: {error}"))
-        return found
-
-    @staticmethod
-    def _gap_row(step: int, at: float, gap: GapRecord) -> tuple[Any, ...]:
-        return (step, gap.node, gap.of, gap.reason, at)
-
-    def _say(self, reason: str, step: int = NO_STEP) -> None:
-        self.write_gap(step, time.time(), GapRecord("", "", reason))
-
-    def _gaps_of(self, reasons: list[str]) -> None:
-        """Say each of them, once."""
-        waiting = reasons.copy()
-        reasons.clear()
-        for reason in waiting:
-            self._say(reason)
-
-    def _say_once(self, what: str, step: int = NO_STEP) -> None:
-        if what in self._said:
-            return
-        self._said.add(what)
-        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again", step)
 
     def _sync(self) -> None:
         """Unless the disk is still busy with the last time."""
@@ -491,8 +443,8 @@ class TrialWriter:
         self._segments.unsynced = set()
 
     def _tell_failures(self) -> None:
-        self._gaps_of(self._segments.failures)
-        self._gaps_of(self._syncing.failures)
+        self._waiting.say_all(self._segments.failures)
+        self._waiting.say_all(self._syncing.failures)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
