@@ -1,9 +1,10 @@
-"""`validate()`: four proofs, in the order of the checks below.
+"""`validate()`: five proofs, in the order of the checks below.
 
 replay      every operation, run again on the kept values of its parents, gives the kept result
 parents     every claimed parent matters: another value gives another result, or there is a reason why not
 complete    every operation that torch's dispatcher executed belongs to an operation of the trace
 untouched   the traced run and a plain run agree: results, gradients, buffers, random state
+inputs      an output that moves with an input is reached by it in the graph
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same
+from endoscope.replay.inputs_moved import check_inputs
 from endoscope.replay.operands import MissingParent, call_again, value_seen
 from endoscope.replay.perturb import excuse
 from endoscope.replay.report import Report
@@ -64,6 +66,7 @@ def validate(target: Any, inputs: Any = _ABSENT) -> Report:
         trace = check_untouched(report, state, lambda: target(*args, **kwargs), traced)
         report_missing(report, accountant)
         check_values(report, trace)
+        check_inputs(report, trace, state, lambda: target(*args, **kwargs))
     finally:
         state.restore()
     return report
@@ -90,6 +93,10 @@ def _validate_trace(trace: Trace) -> Report:
         state.restore()
         run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, kwargs if kwargs else tuple(args))
         check_untouched(report, state, run, traced)
+        if changes:
+            report.unchecked.append("which outputs move with which inputs: the trace was edited")
+        else:
+            check_inputs(report, trace, state, run)
     finally:
         state.restore()
     return report
