@@ -52,6 +52,7 @@ def make_holding_handler(recorder: Recorder) -> Handler:
     clock, getframe, inner, record_unusual = perf_counter_ns, sys._getframe, INNER_FILES, recorder.record_unusual
     resolve, narrow, after_call = recorder.read, recorder.narrow, recorder.after_call
     watch, keep = recorder.gradients is not None, recorder.keep
+    pending, look_for_unfilled = recorder.unfilled.pending, recorder.look_for_unfilled
 
     def handle(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         facts = simple.get(func)
@@ -82,6 +83,8 @@ def make_holding_handler(recorder: Recorder) -> Handler:
                 if value.__class__ not in ATOMS:
                     listed = True
                     reads += map(resolve, tensors_in(value))
+        if pending:
+            look_for_unfilled(facts, args, kwargs)
         frame = getframe(1)
         while inner[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
@@ -128,6 +131,7 @@ def make_bare_handler(recorder: Recorder) -> Handler:
     clock, getframe, inner, record_unusual = perf_counter_ns, sys._getframe, INNER_FILES, recorder.record_unusual
     resolve, narrow, after_call = recorder.read, recorder.narrow, recorder.after_call
     watch, keep, keeper = recorder.gradients is not None, recorder.keep, recorder.keeper
+    pending, look_for_unfilled = recorder.unfilled.pending, recorder.look_for_unfilled
     wanted = keeper.types if keeper is not None and not keeper.idle else None  # what it has said about types
     place = keeper.place if keeper is not None and keeper.names_modules else None
 
@@ -141,6 +145,8 @@ def make_bare_handler(recorder: Recorder) -> Handler:
                 return record_unusual(func, facts, args, kwargs or {})
         if (kwargs and "out" in kwargs) or _in_backward() != -1:
             return record_unusual(func, facts, args, kwargs or {})
+        if pending:
+            look_for_unfilled(facts, args, kwargs)
         frame = getframe(1)
         while inner[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back

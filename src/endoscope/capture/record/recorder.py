@@ -12,7 +12,6 @@ and checks them at every read.
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
@@ -23,7 +22,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from endoscope.capture.patch.composites import OwnMode
-from endoscope.capture.patch.torch_private import DisableTorchFunction, dispatch_depth, no_dispatch_modes
+from endoscope.capture.patch.torch_private import DisableTorchFunction
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.capture.patch.torch_private import get_unwrapped as _get_unwrapped
 from endoscope.capture.patch.torch_private import has_autocast as _has_autocast
@@ -68,6 +67,7 @@ from endoscope.capture.record.records import (
 from endoscope.capture.record.regions import is_uninitialised, version_of
 from endoscope.capture.record.registered import call_inside
 from endoscope.capture.record.source import NO_POSITION, Position, user_callers, user_position
+from endoscope.capture.record.unfilled import Unfilled, out_of_sight
 from endoscope.schema.ops import Kind, Notice
 
 _PLAIN = (Tensor, Parameter)
@@ -115,6 +115,7 @@ class Recorder(OwnMode):
         self.wrapped: dict[int, tuple[Any, Tensor]] = {}  # id of a tensor inside a subclass -> itself, the subclass
         self.anchors: list[Tensor] = []  # held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
+        self.unfilled = Unfilled()
         # what could not be seen
         self.departures: list[Departure] = []
         self.strangers: list[tuple[int, str]] = []  # node, grad_fn of a tensor that came from nowhere
@@ -128,11 +129,12 @@ class Recorder(OwnMode):
         self.__dict__.pop("__torch_function__", None)
         self.keeper = self.editor = None
         self.unusual, self.wrapped = {}, {}
+        self.unfilled.pending.clear()
 
     def learn(self, func: Any) -> FunctionFacts:
         """Sort a function that is met for the first time."""
         facts = facts_of(func)
-        if facts.role == Role.RECORD and not facts.random:
+        if facts.role == Role.RECORD and not facts.random and facts.type not in UNINITIALISED:
             self.simple[func] = facts
         else:
             self.unusual[func] = facts
@@ -145,6 +147,8 @@ class Recorder(OwnMode):
     def record_unusual(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts.role == Role.PASS or _task() != -1:
             return self.call(func, args, kwargs)
+        if self.unfilled.pending:
+            self.look_for_unfilled(facts, args, kwargs)
         if facts.role == Role.OPEN:
             return self._open(func, facts, args, kwargs)
         if facts.role == Role.LEAVE:
@@ -168,7 +172,17 @@ class Recorder(OwnMode):
         result = self.after_call(call, out, written)
         for tensor in written if facts.uncounted else ():
             self._copy_now(tensor)
+        if facts.type in UNINITIALISED and isinstance(out, Tensor) and not written:
+            self.unfilled.add(out, facts.type)
+        elif self.unfilled.pending:
+            self.unfilled.written_by(facts, args, kwargs, written)
         return result
+
+    def look_for_unfilled(self, facts: FunctionFacts, args: Any, kwargs: dict[str, Any] | None) -> None:
+        """The coming call may compute with memory that nobody is known to have filled."""
+        maker = self.unfilled.read_by(facts, args, kwargs or {})
+        if maker is not None:
+            self.notice("unfilled", f"{facts.type} reads memory that {maker} left unfilled: it was written unseen")
 
     def _note_memory_of(self, tensor: Tensor) -> None:
         """`x.set_(storage)`: no argument is a tensor, but the memory may be that of one that is known."""
@@ -323,9 +337,7 @@ class Recorder(OwnMode):
         if not slots or is_uninitialised(tensor):
             return
         meta = meta_of(tensor)
-        # Our own copies are nobody's business: a dispatch mode of the user does not see them.
-        unseen = no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()
-        with torch.no_grad(), unseen:
+        with torch.no_grad(), out_of_sight():
             copy = tensor.detach().clone()
         for slot in slots:
             self.metas[slot] = meta
