@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from endoscope.capture.record.functions import SHARING
-from endoscope.capture.record.records import Departure, slots_of
 from endoscope.capture.record.regions import versions_of
 from endoscope.capture.views.trace_data import TraceData
-from endoscope.schema.ops import Kind
 
 def look_for_unseen(trace: TraceData) -> None:
     _overwritten_unseen(trace)
-    _left_for_python(trace)
     for node, grad_fn in trace.recorder.strangers:
         message = f"a tensor computed by {grad_fn} came from code that could not be seen; it stands as a constant"
         trace.recorder.notice("opaque", message, trace.raw(node).position)
@@ -30,16 +26,3 @@ def _overwritten_unseen(trace: TraceData) -> None:
             raw = trace.raw(recorder.slot_node[slot])
             message = f"the result of {raw.facts.type} was overwritten by code that could not be seen"
             recorder.notice("overwritten", message, raw.position)
-
-
-def _left_for_python(trace: TraceData) -> None:
-    for departure in trace.recorder.departures:
-        if not departure.control and (departure.name in SHARING or _depends_on_input(trace, departure)):
-            message = f"a value left torch through {departure.name}(); if it comes back, that dependence cannot be seen"
-            trace.recorder.notice("left", message, departure.position)
-
-
-def _depends_on_input(trace: TraceData, departure: Departure) -> bool:
-    graph, slot_node = trace.graph_data, trace.recorder.slot_node
-    nodes = [slot_node[slot] for read in departure.reads for slot in slots_of(read)]
-    return any(graph.from_input[node] or graph.kinds[node] is Kind.PARAMETER for node in nodes)

@@ -1,22 +1,19 @@
 """Which `if`, `while`, … of the traced code a value of a tensor steered, and what ran because of it.
 
-departures, operations, calls ─► analysis/branching/branches.py, by number ─► the same with operations
+asked.py, by number ─► the same with operations
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from endoscope.analysis.branching.branches import Decision, branches
-from endoscope.analysis.branching.timeline import Asked, CallSite, Ran
-from endoscope.capture.record.records import slots_of
+from endoscope.analysis.branching.branches import Decision
 from endoscope.capture.views.op import Op, op_at
 from endoscope.capture.views.trace_data import TraceData
-from endoscope.schema.ops import Kind
 
 
 def decisions_of(trace: TraceData) -> list[Decision[Op]]:
-    return [_with_ops(trace, found) for found in decisions_by_node(trace)]
+    return [_with_ops(trace, found) for found in trace.decisions_by_node]
 
 
 def _with_ops(trace: TraceData, found: Decision[int]) -> Decision[Op]:
@@ -29,24 +26,14 @@ def _with_ops(trace: TraceData, found: Decision[int]) -> Decision[Op]:
     )  # fmt: skip
 
 
-def decisions_by_node(trace: TraceData) -> list[Decision[int]]:
-    recorder, graph, last = trace.recorder, trace.graph_data, len(trace.recorder.nodes)
-    asked = [
-        Asked(
-            left.node,
-            tuple(recorder.slot_node[slot] for read in left.reads for slot in slots_of(read)),
-            left.value,
-            *left.position,
-            left.name,
-            left.call,
-            left.callers,
-        )
-        for left in recorder.departures
-    ]
-    made = (Kind.COMPUTED, Kind.GENERATED)
-    ran = [Ran(n, *raw.position) for n, raw in enumerate(recorder.nodes) if graph.kinds[n] in made]
-    calls = [
-        CallSite(call.first_node, last if call.last_node is None else call.last_node, *call.position)
-        for call in recorder.calls.entries
-    ]
-    return branches(asked, ran, graph.parents, graph.to_output, calls)
+def conditions_by_node(trace: TraceData) -> list[int]:
+    """Nodes whose value decided an `if`, `while` or the like, in the order in which they were asked.
+
+    What gives a bool can do nothing else; a number decides if the source says that a test asks for it.
+    """
+    departures, slot_node = trace.recorder.departures, trace.recorder.slot_node
+    steering = [(d.node, slot_node[s]) for d in departures if d.control for read in d.reads for s in slots_of(read)]
+    if any(not departure.control for departure in departures):
+        steering += [(found.node, node) for found in decisions_by_node(trace) for node in found.steering]
+        steering.sort(key=lambda asked: asked[0])
+    return list(dict.fromkeys(node for _, node in steering))

@@ -21,6 +21,8 @@ def structure_text(trace: TraceViews) -> str:
     if reused:
         kind += f" ({', '.join(reused)})"
     branching = "with branching" if trace.branching else "without branching"
+    if trace.conditional:
+        branching += f", conditional ({len(trace.conditions)} value{'s' * (len(trace.conditions) > 1)} decided what runs)"
     modules = trace.totals.modules
     return f"{kind}, {branching}; {modules} total module{'s' * (modules != 1)}"
 

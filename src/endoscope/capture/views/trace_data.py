@@ -11,14 +11,16 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from endoscope.analysis.branching.branches import Decision
 from endoscope.analysis.structure.reach import children_of
 from endoscope.capture.record.leaves import map_arguments
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import Meta, Node, meta_of, slots_of
+from endoscope.capture.views.asked import conditions_by_node, decisions_by_node, left_for_python
 from endoscope.capture.views.assemble import Graph, assemble
 from endoscope.capture.views.lookup import Keys
 from endoscope.capture.views.values import TensorStore
-from endoscope.schema.ops import Kind
+from endoscope.schema.ops import Kind, Notice
 
 T = TypeVar("T")
 
@@ -93,14 +95,22 @@ class TraceData:
         """The sources of one kind."""
         return [node for node, source in self.recorder.sources.items() if source.kind is kind]
 
-    @property
+    @sealed_property
+    def decisions_by_node(self) -> list[Decision[int]]:
+        return decisions_by_node(self.recorder, self.graph_data) if self.recorder.departures else []
+
+    @sealed_property
     def conditions_by_node(self) -> list[int]:
         """Nodes whose value decided an `if`, `while` or the like."""
-        slot_node = self.recorder.slot_node
-        steering = [departure for departure in self.recorder.departures if departure.control]
-        return list(
-            dict.fromkeys(slot_node[slot] for left in steering for read in left.reads for slot in slots_of(read))
-        )
+        numbers = any(not left.control for left in self.recorder.departures)
+        return conditions_by_node(self.recorder, self.decisions_by_node if numbers else [])
+
+    @sealed_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What could not be seen."""
+        numbers = any(not left.control for left in self.recorder.departures)
+        left = left_for_python(self.recorder, self.graph_data, self.decisions_by_node) if numbers else []
+        return (*self.recorder.notices, *left)
 
     def returned_sequence(self, node: int) -> bool:
         """The function returned a list or tuple, even if only one tensor was in it."""

@@ -16,7 +16,7 @@ from endoscope.capture.views.summary import Timing, Totals, totals_of
 from endoscope.capture.views.tables import Table
 from endoscope.capture.views.trace_data import TraceData, sealed_property
 from endoscope.errors import LookupFailed
-from endoscope.schema.ops import Kind, Notice
+from endoscope.schema.ops import Kind
 
 
 class TraceViews(TraceData):
@@ -95,14 +95,9 @@ class TraceViews(TraceData):
         return totals_of(self)
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
-        """What could not be seen."""
-        return tuple(self.recorder.notices)
-
-    @property
     def complete(self) -> bool:
         """Everything that the code computed was seen."""
-        return self.finished and not self.recorder.notices
+        return self.finished and not self.warnings
 
     @property
     def recurrent(self) -> bool:
