@@ -125,7 +125,7 @@ def test_a_test_inside_torch_is_not_one_of_yours() -> None:
         normal = torch.distributions.Normal(x, x.exp(), validate_args=True)
         return normal.mean * 2
 
-    found = decisions_by_node(endoscope.trace(f, torch.zeros(2)))
+    found = endoscope.trace(f, torch.zeros(2)).decisions_by_node
     assert found
     for decision in found:
         assert isinstance(decision.test, Unlocated)

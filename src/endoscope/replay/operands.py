@@ -11,7 +11,7 @@ import torch
 from endoscope.capture.patch.torch_private import DisableTorchFunctionSubclass, neg_view
 from endoscope.capture.record.leaves import map_arguments, tensors_in
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Node
+from endoscope.capture.record.records import Draw, Node
 from endoscope.capture.record.regions import unwrapped
 from endoscope.capture.views.op import Op
 from endoscope.replay.batched import in_transforms, is_batched
@@ -56,7 +56,7 @@ def repeat(
     args, kwargs, written = _arguments(raw, seen, copy)
     if plain is not None:
         args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
-    func = in_transforms(recorder, raw) if is_batched(recorder, raw) else raw.func
+    func = in_transforms(recorder, node, raw) if is_batched(recorder, raw) else raw.func
     with _surroundings(raw, grad, recorder.rng.get(node)), DisableTorchFunctionSubclass():
         out = func(*args, **kwargs)
     found = tensors_in(out)
@@ -101,7 +101,7 @@ def value_seen(values: Any, read: Any, tensor: torch.Tensor, change: Change | No
 
 
 def _garbage_like(tensor: torch.Tensor) -> torch.Tensor:
-    filled = tensor.detach().clone()
+    filled = unwrapped(tensor).detach().clone()
     with contextlib.suppress(RuntimeError):
         filled.fill_(1)
     return filled
@@ -144,8 +144,8 @@ def _surroundings(raw: Node, grad: bool, random: Any) -> contextlib.AbstractCont
 
 
 @contextlib.contextmanager
-def _random_state(entry: Any) -> Iterator[None]:
-    generator, state = entry
+def _random_state(draw: Draw) -> Iterator[None]:
+    generator, state = draw.generator, draw.state
     if generator is None:
         now = torch.get_rng_state()
         torch.set_rng_state(state)

@@ -49,7 +49,8 @@ def check_untouched(report: Report, state: State, run: Callable[[], Any], run_tr
     plain = Outcome(state, run())
     state.restore()
     trace = run_traced()
-    trace.values.freeze(sharing=state.tensors)  # they will be put back under the trace's feet
+    gradients = [trace.recorder.objects[slot] for slot in trace.recorder.read_gradients]
+    trace.values.freeze(sharing=[*state.tensors, *gradients])  # they are put back, or added to, under the trace's feet
     traced = Outcome(state, trace.result)
     try:
         problems = _differences(plain, traced, state)

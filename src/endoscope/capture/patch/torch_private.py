@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
+import torch._functorch.pyfunctorch
 import torch._ops
 import torch.autograd.function
 import torch.nn.modules.batchnorm
@@ -122,6 +123,12 @@ level_of = torch._C._functorch.maybe_get_level
 
 #: Which dimension of the tensor inside `vmap` hides. Needed.
 hidden_dim_of = torch._C._functorch.maybe_get_bdim
+
+#: The transforms that are at work, innermost last; asked only where `transform_on_top` is one. Needed.
+transforms_here: Callable[[], list[Any]] = torch._functorch.pyfunctorch.retrieve_all_functorch_interpreters
+
+#: The innermost transform that is at work, None outside of all. Needed.
+transform_on_top = torch._C._functorch.peek_interpreter_stack
 
 # ---- registered operators -----------------------------------------------------------------------
 

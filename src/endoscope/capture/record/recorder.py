@@ -28,6 +28,7 @@ from endoscope.capture.patch.torch_private import get_unwrapped as _get_unwrappe
 from endoscope.capture.patch.torch_private import has_autocast as _has_autocast
 from endoscope.capture.patch.torch_private import is_any_autocast_on as _autocast_on
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.patch.torch_private import transform_on_top, transforms_here
 from endoscope.capture.record.aliasing import Aliasing, Read
 from endoscope.capture.record.calls import Calls
 from endoscope.capture.record.functions import (
@@ -56,6 +57,7 @@ from endoscope.capture.record.protocols import AppliesEdits, Keeps, NotesOutcome
 from endoscope.capture.record.records import (
     SOURCE,
     Departure,
+    Draw,
     Meta,
     Node,
     Source,
@@ -97,7 +99,7 @@ class Recorder(OwnMode):
         self.calls = Calls()
         # operations
         self.nodes: list[Node] = []
-        self.rng: dict[int, tuple[torch.Generator | None, Tensor]] = {}  # node -> generator, its state before the call
+        self.rng: dict[int, Draw] = {}  # node -> where it drew random numbers from
         self.sources: dict[int, Source] = {}  # node -> where it came from
         self.sequences: set[int] = set()  # nodes whose function returned a list or tuple
         self.hidden_reads: dict[int, list[Read]] = {}  # node -> what an opaque body reads besides its arguments
@@ -113,6 +115,8 @@ class Recorder(OwnMode):
         self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
         self.stale: set[int] = set()  # slots that were overwritten by code that could not be seen
         self.wrapped: dict[int, tuple[Any, Tensor]] = {}  # id of a tensor inside a subclass -> itself, the subclass
+        self.backward_passes: list[list[Read]] = []  # the heads of each, inside of the traced code
+        self.read_gradients: set[int] = set()  # slots of `x.grad` that a further backward pass may change
         self.anchors: list[Tensor] = []  # held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
         self.unfilled = Unfilled()
@@ -157,6 +161,8 @@ class Recorder(OwnMode):
             return self._reshape(func, facts, args, kwargs)
         if facts.role == Role.COPY:
             return self._deepcopy(func, facts, args, kwargs)
+        if facts.role == Role.GRADIENT:
+            return self._read_gradient(func, facts, args)
         position = user_position()
         written = facts.overwritten(args, kwargs)
         reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
@@ -203,7 +209,7 @@ class Recorder(OwnMode):
             self.aliasing.before_write(written, self._copy)
         if facts.random and self.full:
             state = torch.get_rng_state() if generator is None else generator.get_state()
-            self.rng[len(self.nodes)] = (generator, state)
+            self.rng[len(self.nodes)] = Draw(generator, state, randomness_of_vmaps())
 
     def after_call(self, call: TorchCall, out: Any, written: list[Tensor] | tuple[()] = ()) -> Any:
         """Note a call whose result is not simply one fresh tensor."""
@@ -271,6 +277,39 @@ class Recorder(OwnMode):
             return out
         call = TorchCall(Tensor.clone, facts, args[:1], {}, reads, started, ended, user_position())
         return self.after_call(call, out)
+
+    def backward_begins(self, heads: list[Tensor]) -> None:
+        """A backward pass inside of the traced code: it adds to gradients that were read before, unseen."""
+        gradients = [self.dereference(self.objects[slot]) for slot in self.read_gradients]
+        self.aliasing.before_write([tensor for tensor in gradients if tensor is not None], self._copy)
+        self.backward_passes.append([self.read(head) for head in heads])
+
+    def _read_gradient(self, func: Any, facts: FunctionFacts, args: Any) -> Any:
+        """`x.grad` comes from x, and from the heads of those backward passes to which x leads."""
+        node, reads = len(self.nodes), self.reads_of(args, {})
+        out, started, ended = timed(self.call, (func, args, {}), {})
+        if out is None:
+            return None
+        made = {self.slot_node[slot] for read in reads for slot in slots_of(read)}
+        heads = [read for heads in self.backward_passes for read in heads]
+        found = [read for read in heads if any(self._leads_to(maker, read) for maker in made)]
+        if found:
+            self.hidden_reads[node] = found
+        out = self.after_call(TorchCall(func, facts, args, {}, reads, started, ended, user_position()), out)
+        self.read_gradients.add(self.ids[id(out)])
+        return out
+
+    def _leads_to(self, node: int, read: Read) -> bool:
+        """Whether a value that is read depends on a node."""
+        waiting, seen = [self.slot_node[slot] for slot in slots_of(read)], set[int]()
+        while waiting:
+            current = waiting.pop()
+            if current == node:
+                return True
+            if current > node and current not in seen:  # parents come before their children
+                seen.add(current)
+                waiting += [self.slot_node[s] for one in self.nodes[current].reads for s in slots_of(one)]
+        return False
 
     def _open(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         """A registered operator: its Python body is recorded too; without one it is a single operation."""
@@ -558,6 +597,13 @@ class Recorder(OwnMode):
         entry = Notice(kind, message, (position or user_position()).line)
         if entry not in self.notices:
             self.notices.append(entry)
+
+
+def randomness_of_vmaps() -> dict[int, str]:
+    """Level of each `vmap` that is at work -> does it draw other numbers for each element, or the same."""
+    if transform_on_top() is None:
+        return {}
+    return {one.level(): one.randomness() for one in transforms_here() if hasattr(one, "randomness")}
 
 
 def autocast_settings() -> tuple[tuple[str, torch.dtype], ...] | None:

@@ -93,7 +93,7 @@ class FunctionCall(_Group[Op]):
     def random_state(self) -> torch.Tensor | None:
         """State of the random generator before the call, for operations that draw from it."""
         entry = self._trace.recorder.rng.get(self._node)
-        return entry[1] if entry else None
+        return entry.state if entry else None
 
     @property
     def grad_fn(self) -> str | None:
