@@ -21,8 +21,6 @@ def structure_text(trace: TraceViews) -> str:
     if reused:
         kind += f" ({', '.join(reused)})"
     branching = "with branching" if trace.branching else "without branching"
-    if trace.conditional:
-        branching += f", conditional ({len(trace.conditions)} value{'s' * (len(trace.conditions) > 1)} decided what runs)"
     modules = trace.totals.modules
     return f"{kind}, {branching}; {modules} total module{'s' * (modules != 1)}"
 
@@ -52,6 +50,8 @@ def trace_text(trace: TraceViews) -> str:
         f"    Random seed: {trace.seed if trace.seed is not None else 'not set'}",
         f"    Time elapsed: {timing.run:.3f}s ({timing.ops:.3f}s in {len(trace)} operations)",
     ]
+    if trace.conditional:
+        lines.append(f"    Conditional: what runs was decided by {labels_text(trace.conditions)}")
     if trace.edited:
         shown = [f"{op.label} by {', '.join(map(str, op.edited))}" for op in trace.edited[:10]]
         lines.append(f"    Edited: {'; '.join(shown)}{'; …' if len(trace.edited) > 10 else ''}")
