@@ -59,9 +59,7 @@ def _batch_size(tensor: torch.Tensor, level: int) -> int:
 def in_transforms(recorder: Recorder, node: int, raw: Node) -> Any:
     """The function of a node inside as many `vmap`s as were around the original call."""
     randomness = recorder.rng[node].vmaps if node in recorder.rng else {}
-    sizes = {
-        level: _batch_size(tensor, level) for tensor in _returned(recorder, raw) for level in batch_levels(tensor)
-    }
+    sizes = {level: _batch_size(tensor, level) for tensor in _returned(recorder, raw) for level in batch_levels(tensor)}
     inputs = [batch_levels(tensor) for tensor in _given(raw)]
     outputs = [batch_levels(tensor) for tensor in _returned(recorder, raw)]
     levels = sorted({level for found in inputs + outputs for level in found})

@@ -1,7 +1,7 @@
-"""Does the graph know of every way from an input to an output? Change an input, run plainly, and see which outputs move.
+"""Does the graph know every way from an input to an output? Change an input, run plainly, see which outputs move.
 
-The other checks ask whether what is in the trace is right. This one sees what is missing: an output that moves with an input
-must be reached by it in the graph. The opposite is no fault: an output may well ignore an input that it reads.
+The other checks ask whether what is in the trace is right. This one sees what is missing: an output that moves with an
+input must be reached by it in the graph. The opposite is no fault: an output may well ignore an input that it reads.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _MOST_CHANGES = 3
 
 @contextmanager
 def _changed(tensors: Sequence[Tensor], attempt: int) -> Iterator[None]:
-    """Other numbers in the same memory meanwhile; `.data` leaves the version counter, by which traces know it, alone."""
+    """Other numbers in the same memory meanwhile; `.data` leaves the version counter alone, which traces look at."""
     kept = [tensor.detach().clone() for tensor in tensors]
     try:
         for tensor in tensors:

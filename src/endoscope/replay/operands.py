@@ -57,7 +57,8 @@ def repeat(
     if plain is not None:
         args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
     func = in_transforms(recorder, node, raw) if is_batched(recorder, raw) else raw.func
-    with _surroundings(raw, grad, recorder.rng.get(node)), DisableTorchFunctionSubclass():
+    draw = recorder.rng.get(node)
+    with _surroundings(raw, grad, draw if draw and draw.state is not None else None), DisableTorchFunctionSubclass():
         out = func(*args, **kwargs)
     found = tensors_in(out)
     rest = [t for t in written if not any(t is f for f in found)]
@@ -146,6 +147,7 @@ def _surroundings(raw: Node, grad: bool, random: Any) -> contextlib.AbstractCont
 @contextlib.contextmanager
 def _random_state(draw: Draw) -> Iterator[None]:
     generator, state = draw.generator, draw.state
+    assert state is not None
     if generator is None:
         now = torch.get_rng_state()
         torch.set_rng_state(state)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.change.state import State, random_states, same_random_states
+from endoscope.capture.change.randomness import random_states, same_random_states
+from endoscope.capture.change.state import State
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.records import grad_fn_of
 from endoscope.capture.views.result import Trace

@@ -15,9 +15,10 @@ import torch
 
 from endoscope.capture.change.edit import apply_all
 from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.randomness import seeded
 from endoscope.capture.change.state import State
 from endoscope.capture.record.records import slots_of
-from endoscope.capture.trace import arguments, check_target, dry_run
+from endoscope.capture.trace import Arguments, arguments, check_target, dry_run
 from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.views.op import Op, op_at
 from endoscope.capture.views.result import Trace
@@ -37,17 +38,26 @@ _ABSENT = object()
 MOST_PARENTS = 64
 
 
-def validate(target: Any, inputs: Any = _ABSENT) -> Report:
+def validate(target: Any, inputs: Any = _ABSENT, *, seed: int | None = None, **named: Any) -> Report:
     """Prove a trace. `target` is a module or function (with `inputs` as in `trace`), or a finished trace.
 
-    The target is run several times; its buffers, gradients, inputs and all random states are put back afterwards.
+    The target is run several times, all of them with the `seed` if there is one; its buffers, gradients, inputs and all
+    random states are put back afterwards.
     """
     if isinstance(target, Trace):
-        return _validate_trace(target)
-    if inputs is _ABSENT:
+        if inputs is not _ABSENT or named:
+            raise BadArgument("A trace has its inputs already: trace.validate(), or endoscope.validate(model, x).")
+        with seeded(seed):
+            return _validate_trace(target)
+    if inputs is _ABSENT and not named:
         raise BadArgument("validate() needs the inputs, too: endoscope.validate(model, x), or trace.validate().")
     check_target(target)
-    args, kwargs = arguments(inputs)
+    with seeded(seed):
+        return _validate_target(target, arguments(() if inputs is _ABSENT else inputs, named))
+
+
+def _validate_target(target: Any, given: Arguments) -> Report:
+    args, kwargs = given
     report = Report(_name(target))
     state = State(target, args, kwargs)
     accountant = Accountant()
@@ -58,7 +68,7 @@ def validate(target: Any, inputs: Any = _ABSENT) -> Report:
         except Exception as error:  # not every target bears a dispatch mode
             state.restore()
             accountant.missing.clear()
-            trace = run_trace(target, inputs)
+            trace = run_trace(target, given)
             report.unchecked.append(f"completeness: under a dispatch mode it raised {type(error).__name__}: {error}")
             return trace
 
@@ -91,7 +101,7 @@ def _validate_trace(trace: Trace) -> Report:
         plan = Plan.of(dry_run(target, args, kwargs, trace.seed), changes) if changes else None
         check_complete(report, trace, target, args, kwargs, plan)
         state.restore()
-        run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, kwargs if kwargs else tuple(args))
+        run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, Arguments(tuple(args), kwargs))
         check_untouched(report, state, run, traced)
         if changes:
             report.unchecked.append("which outputs move with which inputs: the trace was edited")

@@ -62,7 +62,7 @@ def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts,
 
 
 class _Drawn:
-    """What is drawn at random while the code runs: a sum of that is a random walk, each state made from the one before."""
+    """What is drawn at random while the code runs: a sum of that is a random walk, each state made from the last."""
 
     def __init__(self, facts: OpFacts) -> None:
         self._parents = facts.parents

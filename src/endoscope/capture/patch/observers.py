@@ -8,8 +8,8 @@ Why each is needed:
 - `autograd.backward`: what it computes is no operation of the user's.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
-- `Tensor.as_subclass`, `Tensor._make_subclass`, `Tensor.__new__`, `Tensor.set_` and the constructor of nested tensors: torch
-  shows them to no mode, and each hands on the numbers of a tensor under another object.
+- `Tensor.as_subclass`, `Tensor._make_subclass`, `Tensor.__new__`, `Tensor.set_` and the constructor of nested tensors:
+  torch shows them to no mode, and each hands on the numbers of a tensor under another object (`unasked.py`).
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not recorded,
   so it is said.
 

@@ -26,6 +26,7 @@ What is not here:
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -84,6 +85,12 @@ dispatch_depth = torch._C._len_torch_dispatch_stack
 
 #: Hides what is computed meanwhile from all dispatch modes. Needed.
 no_dispatch_modes = torch.utils._python_dispatch._disable_current_modes
+
+
+def out_of_sight() -> contextlib.AbstractContextManager[Any]:
+    """What we compute ourselves is nobody's business: a dispatch mode of the user does not see it."""
+    return no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()
+
 
 #: Base class of the mode that counts kernels (`validate` asks whether every kernel was recorded). Needed.
 TorchDispatchMode = torch.utils._python_dispatch.TorchDispatchMode
@@ -239,7 +246,7 @@ ANY_GLOBAL_HOOK = Name(torch.nn.modules.module, "_has_any_global_hook")
 MAKE_SUBCLASS = Name(torch.Tensor, "_make_subclass")
 
 #: Puts a list of tensors into one nested tensor. Needed from the first trace.
-MAKE_NESTED = Name(torch._C._nested, "nested_tensor")
+MAKE_NESTED = Name(importlib.import_module("torch._C._nested"), "nested_tensor")
 
 #: The module of the methods of `torch.Tensor` that are written in Python. In it `has_torch_function*` (public names)
 #: are patched. Needed from the first trace.

@@ -22,13 +22,12 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from endoscope.capture.patch.composites import OwnMode
-from endoscope.capture.patch.torch_private import DisableTorchFunction
+from endoscope.capture.patch.torch_private import DisableTorchFunction, out_of_sight, transform_on_top, transforms_here
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.capture.patch.torch_private import get_unwrapped as _get_unwrapped
 from endoscope.capture.patch.torch_private import has_autocast as _has_autocast
 from endoscope.capture.patch.torch_private import is_any_autocast_on as _autocast_on
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.patch.torch_private import transform_on_top, transforms_here
 from endoscope.capture.record.aliasing import Aliasing, Read
 from endoscope.capture.record.calls import Calls
 from endoscope.capture.record.functions import (
@@ -69,7 +68,7 @@ from endoscope.capture.record.records import (
 from endoscope.capture.record.regions import is_uninitialised, version_of
 from endoscope.capture.record.registered import call_inside
 from endoscope.capture.record.source import NO_POSITION, Position, user_callers, user_position
-from endoscope.capture.record.unfilled import Unfilled, out_of_sight
+from endoscope.capture.record.unfilled import Unfilled
 from endoscope.schema.ops import Kind, Notice
 
 _PLAIN = (Tensor, Parameter)
@@ -100,6 +99,7 @@ class Recorder(OwnMode):
         # operations
         self.nodes: list[Node] = []
         self.rng: dict[int, Draw] = {}  # node -> where it drew random numbers from
+        self.generators: dict[int, tuple[torch.Generator, Tensor]] = {}  # id -> of the user's own, its first state
         self.sources: dict[int, Source] = {}  # node -> where it came from
         self.sequences: set[int] = set()  # nodes whose function returned a list or tuple
         self.hidden_reads: dict[int, list[Read]] = {}  # node -> what an opaque body reads besides its arguments
@@ -207,6 +207,8 @@ class Recorder(OwnMode):
                 self.before_writes(written)
             self._look_for_unseen_writes(written)
             self.aliasing.before_write(written, self._copy)
+        if facts.random and generator is not None:
+            self.generators.setdefault(id(generator), (generator, generator.get_state()))
         if facts.random and self.full:
             state = torch.get_rng_state() if generator is None else generator.get_state()
             self.rng[len(self.nodes)] = Draw(generator, state, randomness_of_vmaps())
@@ -470,7 +472,7 @@ class Recorder(OwnMode):
         if any(map(self.knows, parts)):
             return self._add_unseen(type(tensor).__name__, parts, tensor)
         inside, wrapper = self.wrapped.get(id(tensor), (None, None))
-        if inside is not None and inside() is tensor and self.knows(wrapper):
+        if inside is not None and wrapper is not None and inside() is tensor and self.knows(wrapper):
             return self._add_unseen("part", [wrapper], tensor)
         adopted, whole = self.aliasing.adopt(tensor)
         if adopted is not None and whole:

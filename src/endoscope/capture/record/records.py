@@ -71,7 +71,7 @@ class Draw(NamedTuple):
     """Where an operation drew its random numbers from."""
 
     generator: torch.Generator | None  # None for the one of the CPU
-    state: Tensor  # before the call
+    state: Tensor | None  # before the call; None: as it is now
     vmaps: dict[int, str]  # level of each `vmap` around -> "different", "same" or "error"
 
 

@@ -62,7 +62,7 @@ def _note_wrapper(value: Any) -> None:
     if kind is not FunctionType:
         if kind in _PLAIN_KINDS or kind.__module__.partition(".")[0] in ("torch", "builtins", "typing"):
             return
-        value = getattr(kind, "__call__", None)
+        value = vars(kind).get("__call__")
     code = getattr(getattr(value, "__func__", value), "__code__", None)
     if code is not None and not INNER_FILES[code.co_filename]:
         if os.path.dirname(code.co_filename) != _STANDARD_LIBRARY:
@@ -70,7 +70,18 @@ def _note_wrapper(value: Any) -> None:
 
 
 #: Of such things a name of torch usually stands for; nobody wraps a function in them.
-_PLAIN_KINDS = (BuiltinFunctionType, type(torch.Tensor.add), ModuleType, type, int, float, str, bool, property, type(None))
+_PLAIN_KINDS = (
+    BuiltinFunctionType,
+    type(torch.Tensor.add),
+    ModuleType,
+    type,
+    int,
+    float,
+    str,
+    bool,
+    property,
+    type(None),
+)
 
 
 def beyond_wrappers(frame: FrameType | None) -> FrameType | None:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.patch.torch_private import dispatch_depth, no_dispatch_modes
+from endoscope.capture.patch.torch_private import out_of_sight
 from endoscope.capture.record.functions import OVERWRITERS, SHARING, FunctionFacts
 from endoscope.capture.record.leaves import tensors_in
 from endoscope.capture.record.regions import storage_key, unwrapped
@@ -56,7 +56,8 @@ def _put(mask: Tensor, args: Any, kwargs: Any) -> None:
 
 
 def _at_indices(mask: Tensor, args: Any, kwargs: Any) -> None:
-    mask.index_put_(args[1] if len(args) > 1 else kwargs["indices"], torch.ones((), dtype=torch.bool, device=mask.device))
+    indices = args[1] if len(args) > 1 else kwargs["indices"]
+    mask.index_put_(indices, torch.ones((), dtype=torch.bool, device=mask.device))
 
 
 #: In-place functions that fill a part and read nothing of what was there.
@@ -146,8 +147,3 @@ class Unfilled:
 
 def _only_fills(facts: FunctionFacts, kwargs: Any) -> bool:
     return facts.name in _EVERYTHING or facts.name in _PARTS or "out" in kwargs
-
-
-def out_of_sight() -> contextlib.AbstractContextManager[Any]:
-    """What we compute ourselves is nobody's business: a dispatch mode of the user does not see it."""
-    return no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()

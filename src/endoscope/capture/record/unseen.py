@@ -5,6 +5,7 @@ from __future__ import annotations
 from endoscope.capture.record.regions import versions_of
 from endoscope.capture.views.trace_data import TraceData
 
+
 def look_for_unseen(trace: TraceData) -> None:
     _overwritten_unseen(trace)
     for node, grad_fn in trace.recorder.strangers:

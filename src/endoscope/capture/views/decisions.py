@@ -24,16 +24,3 @@ def _with_ops(trace: TraceData, found: Decision[int]) -> Decision[Op]:
         found.test, found.value, found.branch, found.settled, found.nth, found.node,
         ops(found.steering), ops(found.test_ops), ops(found.starts), ops(found.branch_ops),
     )  # fmt: skip
-
-
-def conditions_by_node(trace: TraceData) -> list[int]:
-    """Nodes whose value decided an `if`, `while` or the like, in the order in which they were asked.
-
-    What gives a bool can do nothing else; a number decides if the source says that a test asks for it.
-    """
-    departures, slot_node = trace.recorder.departures, trace.recorder.slot_node
-    steering = [(d.node, slot_node[s]) for d in departures if d.control for read in d.reads for s in slots_of(read)]
-    if any(not departure.control for departure in departures):
-        steering += [(found.node, node) for found in decisions_by_node(trace) for node in found.steering]
-        steering.sort(key=lambda asked: asked[0])
-    return list(dict.fromkeys(node for _, node in steering))

@@ -61,7 +61,7 @@ def op_facts(recorder: Recorder, ops: Sequence[int], parents: Sequence[tuple[int
     )
 
 
-#: Steps into and out of function transforms -> which argument says how deep: nested ones stand on one line of the source.
+#: Steps into and out of function transforms -> which argument says how deep: nested ones stand on one line.
 _LEVELS = {"_add_batch_dim": 2, "_remove_batch_dim": 1, "_wrap_for_grad": 1, "_unwrap_for_grad": 1}
 
 

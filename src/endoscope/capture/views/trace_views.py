@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from endoscope.analysis.branching.branches import Decision
+from endoscope.capture.change.randomness import RandomState
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.views.decisions import decisions_of
 from endoscope.capture.views.loops import Loop, loops_of, reused_in
@@ -27,6 +28,7 @@ class TraceViews(TraceData):
         self.seed: int | None = None
         self.finished = False  # False while running, and after an exception
         self.timing = Timing()
+        self.random: tuple[RandomState, ...] = ()  # every random generator as it was when the traced code began
 
     # ---- tables ----------------------------------------------------------------------------------
 

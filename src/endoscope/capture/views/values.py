@@ -107,7 +107,12 @@ class TensorStore:
 
     def gradient(self, slot: int) -> torch.Tensor | None:
         gradients = self.recorder.gradients
-        return None if gradients is None else gradients.of(slot)
+        if gradients is None:
+            raise ValueNotKept(
+                "This trace keeps no gradients. Trace with gradients=True, and call backward() on the result before "
+                "you ask for them."
+            )
+        return gradients.of(slot)
 
 
 class Overwritten(Exception):
