@@ -98,7 +98,12 @@ class _Saved:
 
 
 def _can_be_copied(tensor: torch.Tensor) -> bool:
-    return not is_uninitialised(tensor) and tensor.device.type != "meta"
+    """Elements that share a place, as after `expand`, cannot be written at all, neither by the target nor back."""
+    if is_uninitialised(tensor) or tensor.device.type == "meta":
+        return False
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return True
+    return not any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _generators(modules: list[torch.nn.Module]) -> list[tuple[torch.Generator, torch.Tensor]]:
