@@ -1,4 +1,4 @@
-"""Tensors that are handed on without any function that torch shows to a mode: the way from input to output stays whole."""
+"""Tensors that are handed on without a function that torch shows to modes: the way from input to output is whole."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,13 @@ class Called:
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name, how in (
         (torch, "relu", wrapped), (F, "linear", wrapped), (Tensor, "sin", wrapped), (Tensor, "__add__", wrapped),
         (torch, "cos", Called), (nn.Module, "__call__", wrapped), (nn.ReLU, "forward", wrapped),
         (Tensor, "item", wrapped),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, how(getattr(owner, name)))
-    yield
 
 
 class Net(nn.Module):

@@ -462,7 +462,7 @@ class Recorder(OwnMode):
             named = self.calls.named.get(id(tensor))
             if named is None:
                 return self._meet(tensor)
-            return self.add_source(named[0], named[1], tensor)
+            return self.add_named(named[0], named[1], tensor)
 
     def _meet(self, tensor: Tensor) -> Read:
         """First sight of a tensor that no recorded operation made, and that has no name."""
@@ -507,6 +507,24 @@ class Recorder(OwnMode):
         self.keep(node, slot, tensor)
         return slot
 
+    def add_named(self, kind: Kind, name: str, tensor: Tensor) -> int:
+        """A parameter or buffer of a target: `calls` holds it, so that nothing need be noted where no value is kept."""
+        if self.full or self.editor is not None or self.gradients is not None or self.keeper is None:
+            return self.add_source(kind, name, tensor)
+        node, slot, call = len(self.nodes), len(self.objects), self.calls.current
+        self.ids[id(tensor)] = slot
+        self.slot_node.append(node)
+        self.objects.append(weakref.ref(tensor))
+        self.sources[node] = Source(kind, name, call)
+        self.nodes.append(
+            _new(Node, (
+                SOURCE[kind], None, (), None, [], slot, 1, 0, 0, 0, None, -1, call, None, True, None, None, None, None,
+            ))
+        )  # fmt: skip
+        if not self.keeper.idle:
+            self.keep(node, slot, tensor)
+        return slot
+
     def _add_output(self, path: str, tensor: Tensor) -> None:
         read = self.read(tensor)
         node = len(self.nodes)
@@ -546,7 +564,7 @@ class Recorder(OwnMode):
         met = {source.name for source in self.sources.values() if source.kind in (Kind.PARAMETER, Kind.BUFFER)}
         for kind, name, tensor in list(self.calls.named.values()):
             if name not in met and not is_uninitialised(tensor):
-                self.add_source(kind, name, tensor)
+                self.add_named(kind, name, tensor)
 
     # ---- modules ---------------------------------------------------------------------------------
 

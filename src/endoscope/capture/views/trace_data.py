@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -18,6 +18,7 @@ from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import Meta, Node, meta_of, slots_of
 from endoscope.capture.views.asked import conditions_by_node, decisions_by_node, left_for_python
 from endoscope.capture.views.assemble import Graph, assemble
+from endoscope.capture.views.facts import learned_tensors
 from endoscope.capture.views.lookup import Keys
 from endoscope.capture.views.values import TensorStore
 from endoscope.schema.ops import Kind, Notice
@@ -49,12 +50,13 @@ class TraceData:
         self.recorder = recorder
         self.name = name  # class of the target, or name of the function
         self.sealed = False  # nothing more will be recorded
+        self.learned: Set[int] | None = None  # constants and inputs that can learn; see `learned_tensors`
         self.values = TensorStore(recorder)
         self.views: dict[int, weakref.ref[Any]] = {}  # node -> the operation that stands for it, while it is used
 
     @sealed_property
     def graph_data(self) -> Graph:
-        return assemble(self.recorder)
+        return assemble(self.recorder, learned_tensors(self.recorder) if self.learned is None else self.learned)
 
     @sealed_property
     def labels(self) -> dict[int, tuple[str, str, int]]:
@@ -133,4 +135,4 @@ class TraceData:
         """The traced code has ended: from now on what is derived is kept."""
         self.sealed = True
         self.views.clear()
-        self.graph_data  # noqa: B018  built now: a trace is complete when it is handed out, but for its names
+        self.learned = learned_tensors(self.recorder)  # now: later such a tensor may be gone or frozen
