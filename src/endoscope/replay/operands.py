@@ -62,6 +62,8 @@ def repeat(
         out = func(*args, **kwargs)
     found = tensors_in(out)
     rest = [t for t in written if not any(t is f for f in found)]
+    if len(rest) < raw.written:  # a subclass returned what it had overwritten as another object
+        rest += [t for t in written if any(t is f for f in found)][: raw.written - len(rest)]
     return found + rest if found else rest
 
 
