@@ -2,6 +2,7 @@
 import { Suspense, useEffect, useRef, type ReactNode } from "react";
 import { useMainTrial, usePart, type Tab } from "../state/page";
 import { Kept } from "./kept";
+import { Guide } from "./shell/guide";
 import { Help } from "./shell/help";
 import { LeftSide } from "./shell/left_side";
 import { Selectors } from "./shell/selectors";
@@ -26,15 +27,24 @@ export function App() {
       {state === null ? (
         <>
           <ProblemsBanner />
-          <Selectors />
+          <SharedSelectors />
           <Stage />
         </>
       ) : (
         <main className="page-state">{state}</main>
       )}
       <Help />
+      {state === null && <Guide />}
     </div>
   );
+}
+
+/** Views in which steps and kinds of value are chosen in the same way; others need none, or have their own. */
+const SELECTED: readonly Tab[] = ["graph", "metrics", "network", "views"];
+
+function SharedSelectors() {
+  const tab = usePart((page) => page.tab);
+  return SELECTED.includes(tab) ? <Selectors /> : null;
 }
 
 /** Tabs that draw much stay in the background once they were seen; others are made anew when they are chosen. */
@@ -73,7 +83,7 @@ function GraphTab({ isShown }: { readonly isShown: boolean }) {
     <div className="graph-tab">
       <LeftSide />
       <div className="middle"><GraphPanel /></div>
-      <Side side="right" title="Tensor" foldBelow={1000}>
+      <Side side="right" title="Tensor" foldBelow={0}>
         <Kept isShown={isShown}>{TENSOR}</Kept>
       </Side>
     </div>

@@ -62,14 +62,15 @@ const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
 type Flat = Omit<Page, "look" | "other" | "heat" | "series" | "metrics" | "values">;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
+  camera: orNull(list(number)), heights: oneOf(["linear", "log"]),
   side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text), follow: yes,
 };
 
 type Nested = Pick<Page, "heat" | "series" | "metrics" | "values">;
 const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]: Form<Nested[G][F]> } } = {
-  heat: { statistic: text, mode: oneOf(["absolute", "past", "difference"]) },
+  heat: { statistic: text, mode: oneOf(["absolute", "past", "difference"]), range: orNull(list(number)) },
   series: { statistic: text, log: yes, histogram: yes },
-  metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]) },
+  metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)) },
   values: { axes: orNull(list(number)), index: list(number), sort: text, show: oneOf(["map", "numbers"]) },
 };
 

@@ -9,7 +9,6 @@ columns that only a newer version knows stay behind those that are known.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,14 @@ MOST_KEYS = 2**24
 MOST_STEPS = 2**62
 _STATISTICS = {"stats": WHOLE, "samples": SAMPLE, "units": UNIT}
 #: Columns that came later, and what they say of recordings that are older than them.
-_LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}}
+_LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}, "keys": {"placement": ""}}
 
 
 def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with all columns that this version knows, first and in its order; ValueError if it cannot be made."""
     known = schema_of(table)
+    if batch.schema.equals(known) and not any(_has_nulls(column) for column in batch.columns):
+        return batch
     if len(set(batch.schema.names)) != len(batch.schema.names):
         raise ValueError("two columns have the same name")
     there = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -39,7 +40,7 @@ def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
             there[field.name] = _filled(table, field, there, len(batch))
         elif column.type != field.type:
             raise ValueError(f"the column {field.name!r} is {column.type}, not {field.type}")
-        elif column.null_count or (pa.types.is_list(column.type) and column.values.null_count):
+        elif _has_nulls(column):
             raise ValueError(f"the column {field.name!r} has nulls")
     if batch.schema.names == known.names:
         return batch
@@ -80,7 +81,7 @@ def _samples(batch: pa.RecordBatch) -> None:
 def _units(batch: pa.RecordBatch) -> None:
     first, *others = (batch.column(name) for name in UNIT)
     units = _products(batch.column("unit_shape"))
-    if (units < 0).any() or (_lengths(first) != units).any() or not all(_fit(one, first) for one in others):
+    if (_lengths(first) != units).any() or not all(_fit(one, first) for one in others):
         raise ValueError("units that do not fit their shape")
 
 
@@ -91,6 +92,10 @@ def _steps(batch: pa.RecordBatch) -> None:
 
 
 _OF = {"stats": _stats, "samples": _samples, "units": _units, "steps": _steps}
+
+
+def _has_nulls(column: pa.Array) -> bool:
+    return bool(column.null_count or (isinstance(column, pa.ListArray) and column.values.null_count))
 
 
 def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) -> pa.Array:
@@ -112,7 +117,6 @@ def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) 
     return to_arrow(ListColumn(to_numpy(_nan(int(offsets.max(initial=0)))), offsets), word)
 
 
-@lru_cache(16)  # the same memory for all steps
 def _nan(count: int) -> pa.Array:
     return to_arrow(np.full(count, np.nan), "float64")
 
@@ -128,10 +132,10 @@ def _fit(some: pa.Array, others: pa.Array) -> bool:
 
 def _products(column: pa.Array) -> np.ndarray:
     """Of the numbers in each list; -1 where one is negative."""
-    lengths, starts, sizes = _lengths(column), to_numpy(column.offsets)[:-1], to_numpy(column.values).astype(np.float64)
+    offsets = to_numpy(column.offsets)
+    sizes, some = to_numpy(column.values)[: offsets[-1]].astype(np.float64), np.flatnonzero(np.diff(offsets))
     found = np.ones(len(column))
-    for place in range(int(lengths.max(initial=0))):
-        longer = lengths > place
-        here = sizes[starts[longer] + place]
-        found[longer] = np.where(here < 0, -1, here * found[longer])
+    if len(some):
+        starts = offsets[some]
+        found[some] = np.where(np.minimum.reduceat(sizes, starts) < 0, -1, np.multiply.reduceat(sizes, starts))
     return found

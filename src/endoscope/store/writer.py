@@ -20,26 +20,36 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from endoscope.errors import BadArgument, StoreError
-from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
+from endoscope.schema.recording import (
+    FORMAT_VERSION,
+    NO_STEP,
+    THINNED,
+    GapRecord,
+    Key,
+    RawValues,
+    StepRecord,
+    TimesRecord,
+)
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import NUMBERED, Contents
+from endoscope.store.commits.journal import JournalWriter, most_bytes_of_line
+from endoscope.store.disk.locking import FolderLock
+from endoscope.store.disk.syncing import Syncing
 from endoscope.store.files import Bytes, Span, remove, write_whole
-from endoscope.store.journal import JournalWriter, most_bytes_of_line
-from endoscope.store.ledger import Ledger
-from endoscope.store.locking import FolderLock
-from endoscope.store.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
+from endoscope.store.joining import Member, Place, join
+from endoscope.store.limit.ledger import Ledger
+from endoscope.store.limit.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
+from endoscope.store.limit.upkeep import Upkeep
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.streams import batch_message
-from endoscope.store.syncing import Syncing
-from endoscope.store.upkeep import Upkeep
 from endoscope.store.vacancy import vacate
 
 SYNC_EVERY_SECS = 1.0
@@ -56,13 +66,18 @@ Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 class TrialWriter:
     """The one writer of a rank's files."""
 
-    def __init__(self, folder: Path, rank: int, about: dict[str, Any], max_bytes: int | None, lock: FolderLock) -> None:
-        self.path = folder
-        self.name = folder.name
+    def __init__(
+        self, place: Place, about: dict[str, Any], max_bytes: int | None, lock: FolderLock, member: Member | None = None
+    ) -> None:
+        self.place = place
+        self.path, self.name = place.trial, place.trial.name
+        self._folder = place.folder
         self._description = about
-        self._folder = paths.rank_folder(folder, rank)
+        self._membership = None if member is None else member.to_dict(place.attempt)
+        if self._membership is not None and place.rank:
+            self._membership["config"] = about["config"]
         self._lock = lock
-        former = resuming.look(folder, rank)
+        former = resuming.look(place.trial, place.rank) if member is None else None
         segment_bytes = SEGMENT_BYTES
         if max_bytes is not None:
             segment_bytes = max(_SMALLEST_SEGMENT, min(SEGMENT_BYTES, max_bytes // _SEGMENTS_PER_BUDGET))
@@ -70,12 +85,12 @@ class TrialWriter:
         self._contents = Contents(self._folder) if former is None else former.contents
         self._ledger = Ledger(self._contents) if former is None else former.ledger
         self._segments = Segments(self._folder, segment_bytes, self._contents)
-        self._upkeep = Upkeep(self._folder, self._journal, self._segments, self._contents, self._ledger)
-        self._room = Room(self._journal, self._segments, self._contents, self._ledger, self._upkeep, max_bytes)
+        self._upkeep = Upkeep(self._folder, self._journal, self._segments, self._ledger)
+        self._room = Room(self._upkeep, max_bytes)
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
-        self._collected: dict[str, list[tuple[Any, ...]]] = {"metrics": [], "notes": [], "gaps": []}
+        self._collected: dict[str, list[tuple[Any, ...]]] = {table: [] for table in NUMBERED}
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
@@ -88,7 +103,9 @@ class TrialWriter:
             self._contents.add(self._journal.append("open", time.time(), format=FORMAT_VERSION))
         else:
             self._go_on(former)
-        self._count_what_is_there(rank)
+        if self._membership is not None:
+            self._write_membership()
+        self._count_what_is_there()
         writers.add(self)
 
     @classmethod
@@ -97,12 +114,12 @@ class TrialWriter:
         root: str | PathLike[str],
         trial: str,
         *,
-        rank: int = 0,
+        member: Member | None = None,
         config: Mapping[str, Any] | None = None,
         max_bytes: int | None = None,
         resume: bool = False,
     ) -> TrialWriter:
-        """Begin a trial. A name that is taken gets -2, -3, …; other ranks join the folder that rank 0 made.
+        """Begin a trial. A name that is taken gets -2, -3, …; processes of one job (`member`) find one folder.
 
         With `resume` a trial that is there is gone on with, whether it has ended or its process was killed. One that
         another run is still writing is refused; where folders cannot be locked (`locking.py`) that is not noticed.
@@ -110,19 +127,39 @@ class TrialWriter:
         about = description.describe(trial, config)
         _check_size(max_bytes, len(description.text_of(about)))
         root = Path(os.path.abspath(root))  # the process may change its folder
-        folder = paths.claim(root, trial, resume=resume, vacate=vacate) if rank == 0 else root / trial
+        if member is not None:
+            return cls._join(root, trial, member, about, max_bytes, resume=resume)
+        folder = paths.claim(root, trial, resume=resume, vacate=vacate)
         about["name"] = folder.name
+        place = Place(folder)
         try:
-            rank_folder = paths.rank_folder(folder, rank)
-            rank_folder.mkdir(exist_ok=resume)
-            lock = FolderLock(rank_folder)
+            place.folder.mkdir(exist_ok=resume)
+            lock = FolderLock(place.folder)
             if resume:
                 about = description.resumed(folder, about)
-            if rank == 0:
-                write_whole(folder / paths.TRIAL, [description.text_of(about)])
-            return cls(folder, rank, about, max_bytes, lock)
+            write_whole(folder / paths.TRIAL, description.text_of(about))
+            return cls(place, about, max_bytes, lock)
         except OSError as error:
-            raise StoreError(f"Rank {rank} cannot be recorded in {folder}: {error}.") from error
+            raise StoreError(f"Nothing can be recorded in {folder}: {error}.") from error
+
+    @classmethod
+    def _join(
+        cls, root: Path, trial: str, member: Member, about: dict[str, Any], max_bytes: int | None, *, resume: bool
+    ) -> TrialWriter:
+        """A process of a job. After a restart it goes on in new files, so nothing of what is there is touched."""
+        about["job"] = member.job
+        place = join(root, trial, member, lambda name: description.text_of({**about, "name": name}), resume=resume)
+        try:
+            lock = FolderLock(place.folder)
+            if member.rank == 0:
+                about = {**description.resumed(place.trial, about), "job": member.job, "name": place.trial.name}
+                write_whole(place.trial / paths.TRIAL, description.text_of(about))
+            writer = cls(place, about, max_bytes, lock, member)
+        except OSError as error:
+            raise StoreError(f"Rank {member.rank} cannot be recorded in {place.trial}: {error}.") from error
+        if resume:
+            writer.next_step = writer._superseded_from = resuming.next_step(place.trial, place.rank, place.attempt)
+        return writer
 
     def _go_on(self, former: resuming.Former) -> None:
         self._journal.session = former.session
@@ -200,6 +237,9 @@ class TrialWriter:
     def write_note(self, step: int, at: float, text: str) -> None:
         self._collected["notes"].append((step, at, str(text)))
 
+    def write_times(self, times: TimesRecord) -> None:
+        self._collected["times"].append(times)
+
     def write_gap(self, step: int, at: float, gap: GapRecord) -> None:
         """Collect something that could not be recorded."""
         self._collected["gaps"].append(self._gap_row(step, at, gap))
@@ -207,18 +247,30 @@ class TrialWriter:
 
     def write_modules(self, modules: Mapping[str, Any]) -> None:
         """Put down the tree of modules; it takes the place of an earlier one."""
-        try:
+        with self._explained():
             self._write_beside(self._folder / paths.MODULES, seal({"modules": modules}), KEPT_BACK)
-        except OSError as error:
-            raise self._failure(error) from error
 
     def update_config(self, config: Mapping[str, Any]) -> None:
-        """Add to the configuration in trial.json."""
+        """Add to the configuration in trial.json; of another process of a job than the first, in rank.json."""
+        if self._membership is not None and self.place.rank:
+            self._membership["config"] |= config
+            self._write_membership()
+            return
         about = {**self._description, "config": {**self._description["config"], **config}}
-        try:
-            self._write_description(about)
-        except OSError as error:
-            raise self._failure(error) from error
+        with self._explained():
+            if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
+                self._description = about
+
+    def write_meshes(self, meshes: Sequence[Mapping[str, Any]]) -> None:
+        """Put down how the processes of the job are arranged."""
+        if self._membership is not None:
+            self._membership["meshes"] = list(meshes)
+            self._write_membership()
+
+    def _write_membership(self) -> None:
+        assert self._membership is not None
+        with self._explained():
+            self._write_beside(self._folder / paths.MEMBERSHIP, seal(self._membership), FOR_THE_LAST_LINE)
 
     def commit(self, min_secs: float = 0.0) -> None:
         """Write what was collected, unless the last commit is less than `min_secs` ago."""
@@ -237,18 +289,17 @@ class TrialWriter:
             return
         self._is_closed = True
         try:
-            self._syncing.wait()
-            self._tell_failures()
-            self.commit()
-            self.commit()  # the first may have had something to say about making room
-            self._journal.append("close", time.time())
-            self._segments.close()
-            self._sync()
-            self._syncing.wait()
-            if self._syncing.failures:
-                raise OSError(self._syncing.failures[0])
-        except OSError as error:
-            raise self._failure(error) from error
+            with self._explained():
+                self._syncing.wait()
+                self._tell_failures()
+                self.commit()
+                self.commit()  # the first may have had something to say about making room
+                self._journal.append("close", time.time())
+                self._segments.close()
+                self._sync()
+                self._syncing.wait()
+                if self._syncing.failures:
+                    raise OSError(self._syncing.failures[0])
         finally:
             self._segments.close()
             self._journal.file.close()
@@ -277,14 +328,10 @@ class TrialWriter:
         if named > self._keys_written:
             messages["keys"] = self._key_message()
         type_ = None if record is None else record.type
-        try:
-            has_room = self._room.make(Need(lambda: self._cost(messages, files), kept_back, type_))
-            self._gaps_of(self._room.said)
-            if not has_room:
+        with self._explained():
+            if not self._make_room(Need(lambda: self._cost(messages, files), kept_back, type_)):
                 return False
             self._write(messages, files, record)
-        except OSError as error:
-            raise self._failure(error) from error
         self._keys_written = named
         for table, found in self._collected.items():
             del found[: collected[table]]
@@ -302,6 +349,7 @@ class TrialWriter:
     def _leave_out_rows(self) -> None:
         """Not even metrics have room any more. To say so, some was kept back."""
         self._collected["metrics"].clear()
+        self._collected["times"].clear()
         self._collected["notes"].clear()
         self._say_once("metrics and notes")
         if self._collected["gaps"] and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
@@ -332,26 +380,27 @@ class TrialWriter:
         if record is not None:
             self._ledger.add(self._ordinal, record.type, record.graph_hash)
 
-    def _write_description(self, about: dict[str, Any]) -> None:
-        if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
-            self._description = about
+    def _make_room(self, need: Need) -> bool:
+        has_room = self._room.make(need)
+        self._gaps_of(self._room.said)
+        return has_room
 
     def _write_beside(self, path: Path, text: bytes, kept_back: int) -> bool:
         """A file that is replaced as a whole, if there is room for it."""
         beside = self._room.beside
-        has_room = self._room.make(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
-        self._gaps_of(self._room.said)
+        has_room = self._make_room(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
         if has_room:
-            write_whole(path, [text])
+            write_whole(path, text)
             beside[path.name] = len(text)
         else:
             self._say_once(path.name)
         return has_room
 
-    def _count_what_is_there(self, rank: int) -> None:
+    def _count_what_is_there(self) -> None:
         """What stands beside the tables, and what earlier sessions have left and nothing else accounts for."""
         beside = self._room.beside
-        for path in [self._folder / paths.MODULES, *([self.path / paths.TRIAL] if rank == 0 else [])]:
+        shared = [self.path / paths.TRIAL] if self.place.rank == 0 else []
+        for path in [self._folder / paths.MODULES, self._folder / paths.MEMBERSHIP, *shared]:
             if path.exists():
                 beside[path.name] = path.stat().st_size
         there = resuming.bytes_in(self._folder) + beside.get(paths.TRIAL, 0)
@@ -360,10 +409,10 @@ class TrialWriter:
     def _write_file(self, name: str, data: Bytes) -> Span:
         path = self._folder / name
         try:
-            return write_whole(path, [data])
+            return write_whole(path, data)
         except FileNotFoundError:  # the first one in its folder
             path.parent.mkdir(exist_ok=True)
-            return write_whole(path, [data])
+            return write_whole(path, data)
 
     def _after_commit(self) -> None:
         """What must not look like a failed commit when it fails."""
@@ -394,8 +443,7 @@ class TrialWriter:
         found = self._collected[table]
         if len(found) > MOST_COLLECTED:
             del found[1:-1:2]
-            reason = f"the disk took nothing for so long that every second one of the waiting {table} was left out"
-            self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
+            self._say(f"the disk took nothing for so long that every second one of the waiting {table} was left out")
 
     def _all_gaps(self, record: StepRecord, refused: Sequence[GapRecord]) -> list[GapRecord]:
         unmeasured = [
@@ -417,19 +465,21 @@ class TrialWriter:
     def _gap_row(step: int, at: float, gap: GapRecord) -> tuple[Any, ...]:
         return (step, gap.node, gap.of, gap.reason, at)
 
+    def _say(self, reason: str, step: int = NO_STEP) -> None:
+        self.write_gap(step, time.time(), GapRecord("", "", reason))
+
     def _gaps_of(self, reasons: list[str]) -> None:
-        """Tell them, and have them told."""
+        """Say each of them, once."""
         waiting = reasons.copy()
         reasons.clear()
         for reason in waiting:
-            self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
+            self._say(reason)
 
     def _say_once(self, what: str, step: int = NO_STEP) -> None:
         if what in self._said:
             return
         self._said.add(what)
-        reason = f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again"
-        self.write_gap(step, time.time(), GapRecord("", "", reason))
+        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again", step)
 
     def _sync(self) -> None:
         """Unless the disk is still busy with the last time."""
@@ -441,17 +491,22 @@ class TrialWriter:
         self._segments.unsynced = set()
 
     def _tell_failures(self) -> None:
-        for failures in (self._segments.failures, self._syncing.failures):
-            self._gaps_of(failures)
-            failures.clear()
+        self._gaps_of(self._segments.failures)
+        self._gaps_of(self._syncing.failures)
 
-    def _failure(self, error: OSError) -> StoreError:
-        is_full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-        seen = "the disk is full" if is_full else str(error)
-        advice = (
-            "Free some space, or record less: Run(..., max_bytes=...)." if is_full else "Is the folder still there?"
-        )
-        return StoreError(f"{self.path} could not be written: {seen}. What was recorded before is safe. {advice}")
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Whoever calls is told what a disk that fails means."""
+        try:
+            yield
+        except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+            seen, advice = str(error), "Is the folder still there?"
+            if is_full:
+                seen, advice = "the disk is full", "Free some space, or record less: Run(..., max_bytes=...)."
+            raise StoreError(
+                f"{self.path} could not be written: {seen}. What was recorded before is safe. {advice}"
+            ) from error
 
 
 def _check_size(max_bytes: int | None, of_description: int) -> None:

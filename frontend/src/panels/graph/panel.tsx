@@ -11,7 +11,7 @@ import { reach } from "../../state/keys";
 import { act, usePart, useShown } from "../../state/page";
 import { Empty } from "../../ui/parts";
 import { Arrange } from "./arrange";
-import { EdgeControls, FoldControls, HeatControls } from "./controls";
+import { EdgeControls, FoldControls } from "./controls";
 import { useRevealWish } from "./reveal";
 import { GraphStage, type WantedNode } from "./stage";
 import { useGraphHeat } from "./use_heat";
@@ -39,9 +39,10 @@ interface Props extends ShownGraph {
 
 function Loaded({ model, union, open, layout, save, picture, pictureProblem, isCurrent }: Props) {
   const edges = usePart((page) => page.edges);
+  const camera = usePart((page) => page.camera);
   const selection = useSelection(model);
   const wanted = useWanted();
-  const { heat, scale, words, missing } = useGraphHeat(model.source);
+  const { heat, scale, words, missing, history, apart } = useGraphHeat(model.source);
   const present = usePresent(union, model.source);
   const marks = useMarks();
   const [arranging, setArranging] = useState(false);
@@ -75,16 +76,19 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
       heat={heat}
       scale={scale}
       heatWords={words}
+      history={history}
+      apart={apart}
       allEdges={edges === "all"}
       present={present}
       marks={marks}
       pins={layout.pins}
       wanted={wanted}
+      camera={camera}
+      onCamera={act.camera}
       arranging={arranging}
       onPlace={place}
       fitRef={fit}
     >
-      <HeatControls />
       <EdgeControls />
       <Arrange
         model={model}

@@ -1,10 +1,12 @@
 /** Which trials are looked at, each with its colour; the main one is the one whose numbers are shown. */
 import { useEffect, useId, useLayoutEffect, useRef, useState, type ToggleEvent } from "react";
+import { meaning } from "../../model/glossary";
 import { wholeNumber } from "../../model/numbers";
 import { useCatalog, type Catalog } from "../../state/data";
 import { reach } from "../../state/keys";
 import { act, trialColor, useMainTrial, useTrials } from "../../state/page";
 import { dateText } from "../curves/axes";
+import "./trials.css";
 
 const MOST_CHIPS = 3;
 
@@ -40,7 +42,7 @@ export function TrialsChooser() {
         popoverTarget={id}
         title="Choose trials (t)"
       >
-        <span className="label">{names.length > 1 ? "trials" : "trial"}</span>
+        <span className="label" title={meaning("trial")}>{names.length > 1 ? "trials" : "trial"}</span>
         {shown.map((name, i) => (
           <span key={name} className={name === trial ? "chip main" : "chip"}>
             <span className="dot" style={{ background: trialColor(i) }} />
@@ -82,7 +84,7 @@ function TrialList({ catalog, names, main }: ListProps) {
           <th scope="col">show</th>
           <th scope="col">main</th>
           <th scope="col">trial</th>
-          <th scope="col">steps</th>
+          <th scope="col">recorded</th>
           <th scope="col">begun</th>
         </tr>
       </thead>

@@ -28,8 +28,8 @@ import torch
 
 from endoscope.capture.patch import patch_list
 from endoscope.capture.patch.active import ACTIVE, BLOCKS, recorders_here
-from endoscope.capture.patch.composites import OwnMode
 from endoscope.capture.patch.patch_list import Patch, PatchList
+from endoscope.capture.patch.sharding import unseen
 from endoscope.capture.patch.torch_private import (
     FUNCTION_APPLY,
     MODULE_CALL,
@@ -38,10 +38,6 @@ from endoscope.capture.patch.torch_private import (
     transform_steps,
 )
 from endoscope.capture.patch.torch_private import backward_task as _task
-from endoscope.capture.patch.torch_private import pop_mode as _pop_mode
-from endoscope.capture.patch.torch_private import push_mode as _push_mode
-from endoscope.capture.patch.torch_private import stack_at as _stack_at
-from endoscope.capture.patch.torch_private import stack_depth as _stack_depth
 from endoscope.capture.patch.unasked import unasked_functions
 from endoscope.capture.record.leaves import tensors_in
 from endoscope.capture.record.opaque import record_script, record_transform
@@ -151,13 +147,7 @@ def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
         for recorder in (recorders_here() or ()) if _task() == -1 else ():
             with DisableTorchFunction():
                 recorder.backward_begins(tensors_in((args, kwargs)))
-        if not (_stack_depth() and isinstance(_stack_at(_stack_depth() - 1), OwnMode)):
-            return original(*args, **kwargs)
-        mode = _pop_mode()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _push_mode(mode)
+        return unseen(original, args, kwargs)
 
     return backward
 

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from endoscope.recording.telling import shortest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from endoscope.cli.trying.search import Found, Seen
-    from endoscope.findings.finding import Finding
 
-_MOST_FINDINGS = 5
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _OURS = str(Path(__file__).parents[2])
 
@@ -103,18 +99,9 @@ def beginning(names: Names) -> str:
     return f"found {'; '.join(one.told for one in names.models)}."
 
 
-def findings(found: Sequence[Finding]) -> str:
-    """One line each, the most important first."""
-    if not found:
-        return "nothing looks wrong in what was recorded."
-    lines = [f"    {one.severity.upper()}  {one.title}{f' at {one.node}' if one.node else ''}" for one in found]
-    more = [f"    … and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
-    return "\n".join(["this looks wrong:", *lines[:_MOST_FINDINGS], *more])
-
-
 def lines_to_add(names: Names, root: str) -> str:
     """What the user can type to keep what `try` has done."""
-    where = f" to {shortest(names.file)}, before line {names.line} and outside of any loop" if names.line else ""
+    where = f" to {shortest(names.file)}, before line {names.line} and not inside a loop" if names.line else ""
     lines = ["import endoscope", f"run = endoscope.Run({root!r})", *(one.watched for one in names.models)]
     count = {3: "three", 4: "four", 5: "five"}.get(len(lines), str(len(lines)))
     typed = "\n".join(f"    {line}" for line in lines)
@@ -147,7 +134,7 @@ def nothing_found(seen: Seen | None, script: str) -> str:
         mode = "in evaluation mode" if "evaluation" in calls else "without gradients"
         return (
             f"{told}, but {mode} only, so no training step was seen. Call model.train() before the loop, and the model "
-            f"outside of torch.no_grad(). {manual}"
+            f"outside torch.no_grad(). {manual}"
         )
     if not seen.optimizers:
         return f"{told} in training mode, but it made no torch.optim.Optimizer. {manual}"

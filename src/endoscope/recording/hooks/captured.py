@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -19,50 +20,30 @@ from torch import Tensor
 
 from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.patch.torch_private import noted_operations as _operations
+from endoscope.capture.record.parts import here
 from endoscope.capture.record.regions import storage_key, version_of
+from endoscope.recording.hooks.entries import End, Entry, size_of
 from endoscope.recording.hooks.gradients import OURS, Gradients
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.hooks.parameters import Parameters
 from endoscope.recording.hooks.stream import MOST_BYTES, MOST_PASSES, TOO_MUCH, Stream
-from endoscope.recording.output.meter import size_of
+from endoscope.recording.ranks.specs import Spec, of_gradient, spec_of
 from endoscope.schema.recording import GapRecord
 
 if TYPE_CHECKING:
     from endoscope.recording.steps.names import Names
-    from endoscope.recording.structure.structures import Learned, Structure
+    from endoscope.recording.structure.learned import Learned, Structure
     from endoscope.recording.structure.tracer import Tracer
 
 _grad_on = torch.is_grad_enabled
 MOST_NOTED = 64  # results that wait to be numbered
 
 
-class Entry:
-    """One captured tensor. What most have in common stands in the class."""
+class Declared(NamedTuple):
+    """A tensor that somebody has taken out of a distributed one, or made one of."""
 
-    batch_dim: int | None = None  # what the user says: -1 for none; None: the size of the batch tells
-    training = True
-    gradients: dict[str, tuple[Tensor, int]] | None = None  # loss -> gradient and its version
-    is_watched = False  # there is a hook for its gradient
-    same: Entry | None = None  # an earlier one on the same tensor
-    slot = -1  # number in the recorder of a traced step
-    function = -1  # node there, if it is the result of a single operation
-    row = -1  # where it was measured while the step ran
-
-    def __init__(self, node: str, role: str, kind: str, tensor: Tensor, module: str, batch: int) -> None:
-        self.node, self.role, self.kind, self.module = node, role, kind, module
-        self.tensor: Tensor | None = tensor
-        self.who = tensor  # the user's own object; `tensor` may be a copy
-        self.batch = batch  # samples in the model call around
-        self.version = self.seen = version_of(tensor)  # when it was captured; -1: it counts no writes; OURS: a copy
-        self.pass_ = 1  # the n-th time in the step
-        self.shape: tuple[int, ...] = size_of(tensor) if tensor.is_nested else tensor.shape
-
-
-class End(NamedTuple):
-    """One end of an edge that the user stated: a name, or a tensor."""
-
-    label: str | tuple[str, str, int] | None  # node, role and pass of a captured tensor
-    slot: int  # of a tensor, in a traced step
+    reference: weakref.ref[Tensor]
+    spec: Spec
 
 
 class Captured:
@@ -77,7 +58,10 @@ class Captured:
         self._entries: list[Entry] = []
         self._noted: list[Entry] = []  # what came after these, and is not numbered yet
         self.refused: list[GapRecord] = []  # what cannot be held
+        self.ran_transformed = False  # a watched model, inside of torch.func
         self.gradients = Gradients(names.tensors, failed, learned)
+        self.gradients.is_one_of_many = names.relations is not None
+        self.declared: dict[int, Declared] = {}  # id of a tensor -> the distributed one that it is a part of
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
         self.first_batch = 0  # in the first call of the step
@@ -120,6 +104,7 @@ class Captured:
         `slot` is said where the recorder of a traced step knows the tensor already.
         """
         if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
+            self.ran_transformed = True
             self.refused.append(
                 GapRecord(node, "value", "it exists only inside of torch.func: vmap, grad and the like")
             )
@@ -184,7 +169,7 @@ class Captured:
 
     def _measure_now(self, entry: Entry) -> None:
         if self.stream is None:
-            self.stream = self.gradients.stream = Stream(self.names.batch_dim)
+            self.stream = self.gradients.stream = Stream(self.names.batch_dim, self.placement)
             self.refused.append(TOO_MUCH)
         tensor = self.value(entry)
         if tensor is not None:
@@ -208,7 +193,7 @@ class Captured:
 
     def _copy(self, tensor: Tensor) -> Tensor:
         with torch.no_grad():
-            return tensor.detach().clone()
+            return here(tensor).detach().clone()
 
     def entry_of(self, tensor: Tensor) -> Entry | None:
         """The newest entry of a tensor."""
@@ -226,6 +211,24 @@ class Captured:
         if tensor is None or entry.version < 0 or version_of(tensor) == entry.version:
             return tensor
         return None
+
+    def declare(self, tensor: Tensor, distributed: Tensor) -> None:
+        """The tensor is what this process has of a distributed one."""
+        spec = spec_of(distributed)
+        if spec is not None and spec_of(tensor) is None:
+            self.declared[id(tensor)] = Declared(weakref.ref(tensor), spec)
+
+    def placement(self, entry: Entry, gradient: Tensor | None = None) -> str:
+        """What the tensor, or its gradient, is to those of the same name in other processes."""
+        relations = self.names.relations
+        if relations is None:
+            return ""
+        tensor = (entry.same or entry).who
+        known = self.declared.get(id(tensor))
+        spec = known.spec if known is not None and known.reference() is tensor else spec_of(tensor)
+        if gradient is not None and spec is not None:
+            spec = spec_of(gradient) or of_gradient(spec)
+        return relations.of_result(entry.module, spec)
 
     def is_captured(self, identity: int) -> bool:
         self._number()
@@ -343,7 +346,7 @@ def _strangeness(tensor: Tensor) -> Tensor | None:
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
         return None
     try:
-        value = tensor.detach()
+        value = here(tensor).detach()
         if value.layout is torch.sparse_coo:
             value = value._values()
         if value.element_size() == 1:

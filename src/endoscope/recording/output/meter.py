@@ -6,17 +6,18 @@ Row(name, of, tensor) ─► Meter.measure ─► endoscope.stats ─► finish:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from endoscope.capture.record.parts import PLAIN, here
+from endoscope.recording.hooks.entries import size_of
 from endoscope.recording.output.raw import RawCollector
 from endoscope.schema.recording import NO_BATCH
 from endoscope.stats import Answers, Measured, Request, joined, measure_part
 
-if TYPE_CHECKING:
-    from endoscope.recording.hooks.captured import Entry
+_PLAIN_OR_NONE = (*PLAIN, type(None))
 
 
 class Name(NamedTuple):
@@ -38,6 +39,7 @@ class Row(NamedTuple):
     batch_dim: int | None
     minus: Tensor | None = None  # what is subtracted
     same_as: int | None = None  # an earlier row of the same call on the same tensor
+    placement: str = ""  # what it is to the tensors of that name in other processes
 
 
 class Meter:
@@ -46,7 +48,7 @@ class Meter:
     def __init__(self, raw: RawCollector, with_parts: bool = True) -> None:
         self.raw = raw
         self._with_parts = with_parts  # statistics of samples and units, too
-        self.keys: list[tuple[Name, str, tuple[int, ...], str, int]] = []
+        self.keys: list[tuple[Name, str, tuple[int, ...], str, int, str]] = []
         self._parts: list[Answers] = []
 
     def measure(self, rows: list[Row]) -> None:
@@ -56,9 +58,10 @@ class Meter:
         requests = [Request(r.tensor, r.batch_dim, parts, parts, r.minus, r.same_as) for r in rows]
         self._parts.append(measure_part(requests))
         first = len(self.keys)
-        for name, of, tensor, batch_dim, _, _ in rows:
+        for name, of, tensor, batch_dim, _, _, placement in rows:
             shape = size_of(tensor) if tensor.is_nested else tuple(tensor.shape)
-            self.keys.append((name, of, shape, _dtype(tensor.dtype), NO_BATCH if batch_dim is None else batch_dim))
+            dim = NO_BATCH if batch_dim is None else batch_dim
+            self.keys.append((name, of, shape, _dtype(tensor.dtype), dim, placement))
         if self.raw.wants:
             for number, row in enumerate(rows, first):
                 self.raw.add(number, row.tensor, row.batch_dim, row.minus)
@@ -67,17 +70,11 @@ class Meter:
         return joined(self._parts or [measure_part([])])
 
 
-def dim_of(entry: Entry, dim: int | None) -> int | None:
-    """The dimension along which the samples lie, if there is one."""
-    shape = entry.shape
-    if entry.batch_dim is not None:
-        return entry.batch_dim if 0 <= entry.batch_dim < len(shape) else None
-    return dim if dim is not None and entry.batch and len(shape) > dim and shape[dim] == entry.batch else None
-
-
-def size_of(tensor: Tensor) -> tuple[int, ...]:
-    """The shape; sizes that differ between the samples of a nested tensor are -1."""
-    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape
+def at_hand(row: Row) -> Row:
+    """Of a distributed tensor, what is in this process."""
+    if row.tensor.__class__ in PLAIN and row.minus.__class__ in _PLAIN_OR_NONE:
+        return row
+    return row._replace(tensor=here(row.tensor), minus=None if row.minus is None else here(row.minus))
 
 
 @lru_cache(64)
