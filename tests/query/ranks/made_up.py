@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from endoscope.schema.recording import Key, RawValues, StepRecord
+from endoscope.schema.recording import Key, RawValues, StepRecord, TimesRecord
 from endoscope.stats import Request, measure
 from endoscope.store import paths
 from endoscope.store.sealed import seal
@@ -72,10 +72,13 @@ def write_rank(
     *,
     world: int = 0,
     trial: str = "job",
+    times: Sequence[TimesRecord] = (),
 ) -> Path:
     """The folder of one rank; rank 0 is written first."""
     writer = TrialWriter.create(root, trial, rank=rank)
-    writer.write_modules({"modules": [{"address": "", "type": "Net"}]})
+    writer.write_modules({"modules": []})
+    for one in times:
+        writer.write_times(one)
     for number, step in steps.items():
         keys = [writer.key_id(one.key) for one in step.parts]
         raw = [RawValues(key, _raw(one), one.samples) for key, one in zip(keys, step.parts, strict=True) if one.keep]
