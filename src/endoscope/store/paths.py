@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -106,8 +106,7 @@ def claim(root: Path, trial: str, *, resume: bool = False, vacate: Callable[[Pat
     check_name(trial)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        for number in range(1, _MOST_TRIALS_OF_ONE_NAME):
-            folder = root / (trial if number == 1 else f"{trial}-{number}")
+        for folder in names_for(root, trial):
             if resume and folder.is_dir():
                 return _resumable(folder)
             if _make(folder) or (vacate is not None and vacate(folder) and _make(folder)):
@@ -117,6 +116,12 @@ def claim(root: Path, trial: str, *, resume: bool = False, vacate: Callable[[Pat
             f"No trial can be recorded in {root}: {error}. Choose a folder that can be written."
         ) from error
     raise StoreError(f"{root} already has {_MOST_TRIALS_OF_ONE_NAME} trials named {trial!r}. Choose another name.")
+
+
+def names_for(root: Path, trial: str) -> Iterator[Path]:
+    """The folder of that name, and what is tried if it is taken."""
+    for number in range(1, _MOST_TRIALS_OF_ONE_NAME):
+        yield root / (trial if number == 1 else f"{trial}-{number}")
 
 
 def _make(folder: Path) -> bool:

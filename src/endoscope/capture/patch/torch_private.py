@@ -252,6 +252,11 @@ def sharded_group() -> Any:
     return getattr(module, "FSDPParamGroup", None)
 
 
+def distributed_tensor() -> Any:
+    """The class DTensor, a public name; None as long as nobody has imported it, which takes a large part of a second."""
+    return getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+
+
 def transform_steps() -> Iterator[Name]:
     """The functions by which tensors enter and leave `vmap` and `grad`; their modules are imported when asked for.
 
@@ -262,3 +267,16 @@ def transform_steps() -> Iterator[Name]:
             owner = importlib.import_module(module)
             if hasattr(owner, name):
                 yield Name(owner, name)
+
+
+def default_store() -> Any:
+    """What the processes of the default group have in common, to put a word into; None where there is none.
+
+    Where torch lacks it, processes that no launcher gives a name are recorded as trials of their own.
+    """
+    group = sys.modules.get("torch.distributed.distributed_c10d")
+    find = getattr(group, "_get_default_store", None)
+    try:
+        return None if find is None else find()
+    except (RuntimeError, ValueError):  # the processes have not met
+        return None

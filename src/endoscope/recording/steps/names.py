@@ -40,6 +40,7 @@ class Names:
         self._addresses: set[str] = set()
         self.roots: dict[int, Watch] = {}  # id of a watched model -> its watch
         self.parameters: list[tuple[str, Tensor]] = []
+        self.exchanged: list[str] = []  # parameters that were another object at the last look
         self.tensors: list[Tensor] = []  # the parameters without their names
         self.positions: dict[int, int] = {}  # id of a parameter -> its place in the list
         self.buffers: list[tuple[str, Tensor]] = []
@@ -49,8 +50,11 @@ class Names:
 
     def refresh(self) -> None:
         """Look again if any module or parameter was replaced, added or removed since."""
+        self.exchanged = []
         if not self.version or not self._is_the_same():
+            before = dict(self.parameters)
             self._take()
+            self.exchanged = [name for name, p in self.parameters if before.get(name, p) is not p]
 
     def refresh_buffers(self) -> None:
         """The same for buffers, before a step is measured or traced."""
