@@ -29,6 +29,7 @@ def fault(check: str, node: str | None = None) -> Callable[[Callable[[Path], Pat
 fault("no_steps")(incomplete.never_called)
 fault("lost_steps")(incomplete.full_disk)
 fault("lost_parts")(incomplete.another_model)
+fault("lost_ranks")(ranks.killed)
 fault("ranks_drift_apart", "w")(ranks.drifting)
 fault("unsynchronised_gradients", "w")(ranks.unsynchronised)
 fault("ranks_see_same_data", "input")(ranks.same_data)

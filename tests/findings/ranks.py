@@ -101,6 +101,22 @@ def one_bad_shard(folder: Path) -> Path:
     return write(folder, loss=loss)
 
 
+def killed(folder: Path) -> Path:
+    """Rank 0 goes on alone."""
+    for rank, last in ((0, STEPS), (1, 3)):
+        steps = {n: Step([part("x", batch(rank, n), placed(["batch"]), batch_dim=0)]) for n in range(last)}
+        path = write_rank(folder, rank, steps, trial="trial")
+    return path
+
+
+def untied(folder: Path) -> Path:
+    """Replicas whose gradients are averaged by hand."""
+    for rank in (0, 1):
+        steps = {n: Step([part("x", batch(rank, n), "", batch_dim=0)]) for n in range(STEPS)}
+        path = write_rank(folder, rank, steps, [], world=2, trial="trial")
+    return path
+
+
 def slow(folder: Path) -> Path:
     path = write(folder)
     for rank in range(RANKS):

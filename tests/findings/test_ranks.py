@@ -11,7 +11,7 @@ from endoscope.findings.finding import ERROR
 from tests.findings import ranks
 
 OF_RANKS = (
-    "outlying_rank", "ranks_drift_apart", "ranks_see_same_data", "straggler", "unsynchronised_gradients",
+    "lost_ranks", "outlying_rank", "ranks_drift_apart", "ranks_see_same_data", "straggler", "unsynchronised_gradients",
 )  # fmt: skip
 
 
@@ -63,6 +63,16 @@ def test_a_gradient_that_is_not_finite(tmp_path: Path) -> None:
 def test_the_slow_rank(tmp_path: Path) -> None:
     finding = _found(ranks.slow(tmp_path))["straggler"]
     assert finding.title == "rank 1 is slow" and "waiting for data" in finding.detail
+
+
+def test_a_rank_that_was_killed(tmp_path: Path) -> None:
+    finding = _found(ranks.killed(tmp_path))["lost_ranks"]
+    assert "of 9 of 12 recorded steps there is nothing of rank 1." in finding.detail.lower()
+    assert "lost_ranks" not in {one.check for one in endoscope.diagnose(tmp_path / "trial", rank=0)}
+
+
+def test_ranks_that_nothing_ties_together(tmp_path: Path) -> None:
+    assert _found(ranks.untied(tmp_path))["lost_ranks"].title == "ranks that nothing ties together"
 
 
 def test_one_rank_by_itself_is_not_compared(tmp_path: Path) -> None:
