@@ -90,12 +90,14 @@ def timed(run: Callable[..., Result], *arguments: object) -> tuple[Result, float
 
 def page(path: Path, starts: int) -> float:
     """Seconds from typing the command to a page that can be used."""
+    from shutil import which
+
     from page import FLAGS, Found, start
     from playwright.sync_api import sync_playwright
 
     found = Found()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=which("chromium"), args=FLAGS)
         for _ in range(starts):
             start(browser, path, found)
         browser.close()
