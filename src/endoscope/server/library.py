@@ -16,6 +16,7 @@ from endoscope.query import bulk
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
+from endoscope.query.trial import of_folder
 
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
 _STALE_SECS = 2.0  # longer than a page that listens lets pass, so that no news is taken away from it
@@ -87,7 +88,7 @@ class Library:
         # Opening is a moment at which a damaged file warns; nobody would see it. `problems` keeps it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
-            return Recording(self._folder.path / name)
+            return of_folder(self._folder.path / name)
 
     def newest(self) -> Recording:
         """The trial that began last."""

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from endoscope.capture.patch.compiled import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.errors import BadArgument
@@ -27,6 +29,7 @@ from endoscope.recording.failures.sentences import (
     IN_EVALUATION_MODE,
     NO_FORWARD,
     SHAPES_CAME,
+    STOPPED,
     UNSEEN_PASS,
 )
 from endoscope.recording.failures.shield import Shield
@@ -41,6 +44,7 @@ from endoscope.recording.output.finishing import Finisher
 from endoscope.recording.output.heap import Heap
 from endoscope.recording.output.metrics import held_number
 from endoscope.recording.output.spectra import Spectra
+from endoscope.recording.output.times import Times
 from endoscope.recording.output.worker import Worker
 from endoscope.recording.steps.boundaries import Passes, probes_of
 from endoscope.recording.steps.forwards import Forwards
@@ -75,6 +79,7 @@ class Steps:
         self.last = -1  # number of the last one
         self.last_type = ""
         self.closed = False
+        self.ends_nonfinite: list[str] = []  # parameters that hold NaN or infinity when the run is closed
         self.paused = False
         self.spectra: Spectra | None = None
         self.watches: list[Watch] = []
@@ -90,6 +95,7 @@ class Steps:
         self._said: set[str] = set()
         self.trainer: int | None = None  # the thread in which optimizers step
         self.born = forks.count
+        self.times = Times(finisher.times)
         self.forwards = Forwards(self)
         self.updates = Updates(self, self.forwards)
         self._turns = Turns()
@@ -114,10 +120,15 @@ class Steps:
     def close(self) -> None:
         if self.open is not None:
             with self.shield("the last step"):
+                self._look_where_it_stopped(self.open)
+                if self.open.captured is None and not (self.open.optimizers or self.passes.were_seen):
+                    self.gap("", f"step {self.open.number} {STOPPED}")
                 self.finish(self.open)
         self.closed = True
+        self.ends_nonfinite = self._nonfinite_parameters()
         for watch in self.watches:
             watch.unhook()
+        self.times.flush()
         self.passes.unwatch()
         self.forwards.look_for_no_parts()
         self.watches.clear()
@@ -127,6 +138,16 @@ class Steps:
         self.optimizers.clear()
         if self._heap.keeps:
             self._heap.let_go()
+
+    def _nonfinite_parameters(self) -> list[str]:
+        """One look at the very end: most steps are not recorded, and NaN stays in the parameters."""
+        found: list[str] = []
+        with self.shield("the parameters at the end"), quiet(), torch.no_grad():
+            for watch in self.watches if forks.count == self.born else ():
+                for name, parameter in watch.parameters():
+                    if parameter.is_floating_point() and not bool(torch.isfinite(parameter.sum(dtype=torch.float32))):
+                        found.append(name)
+        return found
 
     @property
     def current(self) -> Step:
@@ -165,9 +186,17 @@ class Steps:
         if self.open is step:
             try:
                 self.look_whether_skipped(step)
+                self._look_where_it_stopped(step)
                 self.finish(step)
             except Exception as error:
                 self.shield.failed("the end of a step", error)
+
+    def _look_where_it_stopped(self, step: Step) -> None:
+        """The user may have looked at the loss and ended the training before `backward`."""
+        if self.is_foreign():
+            return
+        if step.captured is not None and step.hooks is not None:
+            step.hooks.losses.stopped()
 
     def look_whether_skipped(self, step: Step) -> bool:
         """Mark the step if its gradients were cleared, unused."""
@@ -276,6 +305,7 @@ class Steps:
                     self._let_go(captured, kept)
                 finally:
                     self._finisher.hand_over()
+            self.times.step_ends(step.number, self.last_type, captured is not None, time.perf_counter() - started)
             if self._budget is not None:
                 self._charge(self._budget, step, started, KEPT if kept else IDLE if captured is None else DROPPED)
         if self._schedule.problems:
