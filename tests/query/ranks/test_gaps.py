@@ -41,7 +41,7 @@ def test_a_trial_of_two_ranks(tmp_path: Path) -> None:
     assert series.values.tolist() == [24, 24, 24] and series.ranks == (0, 1)
     assert recording.rank(1).series("x", "count").values.tolist() == [12, 12, 12]
     assert recording.rank(1).rank(1) is recording.rank(1) and recording.rank(1).ranks == [1]
-    with pytest.raises(LookupFailed, match="Rank 2 has recorded nothing of 'job'. There are: 0, 1."):
+    with pytest.raises(LookupFailed, match=r"Rank 2 has recorded nothing of 'job'\. There are: 0, 1\."):
         recording.rank(2)
 
 

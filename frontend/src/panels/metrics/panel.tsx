@@ -1,5 +1,5 @@
 /** Everything that was logged, as curves. A click on a plot goes to the nearest recorded step. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { act, trialColor, usePart, useShown, useTrials } from "../../state/page";
 import { useCatalog, useTrialsOf, type Trial } from "../../state/data";
 import { Empty } from "../../ui/parts";
@@ -12,15 +12,18 @@ import { groupOf, typeStyle } from "./plots";
 import { nearestStep } from "./nearest_step";
 import "./metrics.css";
 
+/** Stands in the address: a link shows the same part. */
+const setZoom = (range: Range | null): void => act.metrics({ range });
+
 const FEW = 8; // so many need neither a filter nor headings
 
 export function Panel() {
-  const { names: chosen, x } = usePart((page) => page.metrics);
+  const metrics = usePart((page) => page.metrics);
+  const { names: chosen } = metrics;
   const trials = useTrials();
   const described = useTrialsOf(trials);
   const [filter, setFilter] = useState("");
-  const [zoom, setZoom] = useState<Range | null>(null);
-  useEffect(() => setZoom(null), [x]);
+  const zoom = useMemo(() => (metrics.range?.length === 2 ? (metrics.range as Range) : null), [metrics.range]);
   const known = described.values.filter((trial) => trial !== null);
   const all = useMemo(() => [...new Set(known.flatMap((trial) => trial.metrics))], [described]);
   const height = all.length > FEW ? 150 : roomFor(all.length);
@@ -52,9 +55,11 @@ export function Panel() {
   );
 }
 
-/** Two and four look best in two columns. */
-const gridOf = (count: number): string =>
-  count > FEW ? "metric-grid" : count === 2 || count === 4 ? "metric-grid pairs" : "metric-grid few";
+/** One takes all the room; two and four look best in two columns. */
+function gridOf(count: number): string {
+  if (count > FEW) return "metric-grid";
+  return `metric-grid ${count === 1 ? "one" : count === 2 || count === 4 ? "pairs" : "few"}`;
+}
 
 const AROUND = 190; // pixels of the window that bars and margins take
 const FRAME = 54; // pixels of a card that are not the plot

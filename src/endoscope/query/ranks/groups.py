@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from endoscope.query.columns import Layout
 from endoscope.query.ranks.placement import Arrangement, Piece, arrange
 from endoscope.query.ranks.sources import Source
 from endoscope.query.ranks.steps import Counted
+from endoscope.query.reading.columns import Layout
 from endoscope.schema.recording import Key
 from endoscope.store.membership import Membership
 

@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError, ValueNotKept
-from endoscope.query.addressing import Keys
-from endoscope.query.names import Names
 from endoscope.query.ranks import graphs, one_step, reasons, rows
 from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import Group, Grouping, Identity, Wholes, batches_of, identity_of
@@ -23,8 +21,10 @@ from endoscope.query.ranks.samples import SampleColumns
 from endoscope.query.ranks.sources import Source
 from endoscope.query.ranks.steps import WholeSteps
 from endoscope.query.ranks.units import UnitColumns
+from endoscope.query.reading.addressing import Keys
+from endoscope.query.reading.names import Names
+from endoscope.query.reading.tables import Found, Tables
 from endoscope.query.steps import Step
-from endoscope.query.tables import Found, Tables
 from endoscope.schema.recording import PER_STEP, Key
 from endoscope.schema.stats import Statistic, as_described, registered
 from endoscope.store.membership import Membership
