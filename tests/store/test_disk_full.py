@@ -136,7 +136,7 @@ def test_a_full_disk_at_the_end(tmp_path: Path, disk: Disk) -> None:
 
 def test_no_trial_can_be_begun_on_a_full_disk(tmp_path: Path, disk: Disk) -> None:
     disk.left = 0
-    with pytest.raises(StoreError, match=r"cannot be recorded in .*No space left"):
+    with pytest.raises(StoreError, match=r"Nothing can be recorded in .*No space left"):
         TrialWriter.create(tmp_path, "trial")
 
 

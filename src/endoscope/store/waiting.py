@@ -87,14 +87,14 @@ class Waiting:
         """That there was too little room for something."""
         if what not in self._said:
             self._said.add(what)
-            self.say(f"too little room for {what} within max_bytes={self._max_bytes}; not said again", step)
+            self.say(f"too little room for {what} within max_bytes={self._max_bytes}; this is said once", step)
 
     def _thin(self, table: str) -> None:
         """A disk that stays full must not fill the memory, too."""
         found = self._rows[table]
         if len(found) > MOST:
             del found[1:-1:2]
-            self.say(f"the disk took nothing for so long that every second one of the waiting {table} was left out")
+            self.say(f"the disk took no data for so long that every second of the waiting {table} was left out")
 
 
 def gap_row(step: int, at: float, gap: GapRecord) -> Row:
