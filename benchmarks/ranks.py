@@ -29,6 +29,7 @@ from endoscope.query import bulk
 from endoscope.schema.recording import Key, StepRecord
 from endoscope.store import paths
 from endoscope.store.sealed import seal
+from endoscope.store.joining import Member
 from endoscope.store.writer import TrialWriter
 
 OPEN_SECS, SERIES_MS, PAGE_SECS = 2.0, 100.0, 3.0
@@ -44,7 +45,8 @@ def write(root: Path, ranks: int, steps: int, nodes: int) -> Path:
     mesh = {"names": ["data"], "shape": [ranks], "ranks": list(range(ranks))}
     for rank in range(ranks):
         made_up = MadeUp(structure)  # the same numbers on every rank: replicas have to agree
-        writer = TrialWriter.create(root, f"{ranks}-ranks", rank=rank)
+        member = Member(rank, ranks, "benchmark") if ranks > 1 else None
+        writer = TrialWriter.create(root, f"{ranks}-ranks", member=member)
         writer.write_modules(structure.modules())
         keys = np.array([writer.key_id(placed(key)) for key in structure.all_keys()], np.int32)
         for number in range(steps):

@@ -15,6 +15,7 @@ from endoscope.schema.recording import Key, RawValues, StepRecord
 from endoscope.stats import Request, measure
 from endoscope.store import paths
 from endoscope.store.sealed import seal
+from endoscope.store.joining import Member
 from endoscope.store.writer import TrialWriter
 
 DATA = {"names": ["data"], "shape": [2], "ranks": [0, 1]}
@@ -74,7 +75,7 @@ def write_rank(
     trial: str = "job",
 ) -> Path:
     """The folder of one rank; rank 0 is written first."""
-    writer = TrialWriter.create(root, trial, rank=rank)
+    writer = TrialWriter.create(root, trial, member=Member(rank, world or _world(meshes), "made up"))
     writer.write_modules({"modules": [{"address": "", "type": "Net"}]})
     for number, step in steps.items():
         keys = [writer.key_id(one.key) for one in step.parts]
