@@ -18,7 +18,9 @@ import endoscope
 
 PACKAGE = Path(endoscope.__file__).parent
 #: What is no English: lists of names, SQL, HTML and CSS, addresses, source that is built.
-_NO_PROSE = re.compile(r"^(\w+ ){15,}\w+$|<\w+|</|\bselect \S+ from\b|\bgroup by\b|^\W*$|[{};]\s*$|: \d+px", re.IGNORECASE)
+_NO_PROSE = re.compile(
+    r"^(\w+ ){15,}\w+$|<\w+|</|\bselect \S+ from\b|\bgroup by\b|^\W*$|[{};]\s*$|: \d+px", re.IGNORECASE
+)
 _LEAST_WORDS = 4
 #: A text without any of these is a list of names.
 _GLUE = re.compile(r"\b(the|a|an|is|are|was|were|of|to|in|and|or|not|no|that|which|if|for)\b")
