@@ -2,7 +2,7 @@
 
     python docs/prose/sheet.py > sheet.md
 
-A message is a text with a blank in it that stands in a call or a constant of `src/endoscope`; what a program fills in is shown as …
+A message is a text of at least four words in `src/endoscope` that is no docstring; blanks that a program fills are …
 """
 
 from __future__ import annotations
