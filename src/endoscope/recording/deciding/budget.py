@@ -57,7 +57,7 @@ class _Steps:
 
     @property
     def most(self) -> int:
-        """The largest distance between recorded ones; a power of two, too, so that it lies on the grid of all processes."""
+        """The largest distance between recorded ones; a power of two, too: it lies on the grid of all processes."""
         return 1 << (self.seen // MOST_DISTANT + 1).bit_length() - 1
 
     def add(self, kind: str, seconds: float, own: float) -> float:
