@@ -142,7 +142,8 @@ def _resumable(folder: Path) -> Path:
     trials = [] if is_trial(folder) else trials_in(folder)
     if trials:
         raise BadArgument(
-            f"{folder} is a folder of {counted(len(trials), 'trial')}, so it cannot be resumed as one. Which is it?"
+            f"{folder} is a folder of {counted(len(trials), 'trial')}, so it cannot be resumed as one. "
+            "Give the name of one of them as trial=."
         )
     return folder
 
