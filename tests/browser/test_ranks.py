@@ -20,7 +20,7 @@ def _open(tmp_path: Path, serve: Serve, visit: Visit) -> Page:
 
 def test_all_ranks_or_one(tmp_path: Path, serve: Serve, visit: Visit) -> None:
     page = _open(tmp_path, serve, visit)
-    chooser = page.get_by_label("ranks")
+    chooser = page.get_by_role("combobox", name="ranks", exact=True)
     expect(chooser.locator("option")).to_have_text(["all", "rank 0", "rank 1", "rank 2", "rank 3"])
     recorded = endoscope.open(tmp_path / "trial")
     select_node(page, "input")
@@ -36,7 +36,7 @@ def test_all_ranks_or_one(tmp_path: Path, serve: Serve, visit: Visit) -> None:
 
 
 def test_one_process_has_no_choice(page: Page) -> None:
-    expect(page.get_by_label("ranks")).to_have_count(0)
+    expect(page.get_by_role("combobox", name="ranks", exact=True)).to_have_count(0)
 
 
 def _near(value: float) -> object:
