@@ -51,7 +51,7 @@ def select_node(page: Page, name: str) -> None:
     """By searching, as one does in a graph that is large."""
     search = page.get_by_role("combobox", name="Search nodes and modules")
     search.fill(name)
-    page.get_by_role("option").first.wait_for()
+    page.get_by_role("listbox").get_by_role("option").first.wait_for()
     search.press("Enter")
     settle(page)
     expect(tensor(page).get_by_role("heading", level=2)).to_have_text(name)
