@@ -9,8 +9,8 @@ import endoscope
 from endoscope.demo import views as module
 from endoscope.demo.training import Settings, begin_run, train
 from endoscope.query.recording import Recording
-from endoscope.server.selection import Selection
-from endoscope.server.views import Views
+from endoscope.server.custom_views.selection import Selection
+from endoscope.server.custom_views.views import Views
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from endoscope.server import app
+from endoscope.server.custom_views.views import Views
 from endoscope.server.library import Library
 from endoscope.server.security import Access
-from endoscope.server.views import Views
 from tests.query.small_recording import write_small_recording
 from tests.store.made_up import write_trial
 

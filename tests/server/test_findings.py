@@ -18,12 +18,13 @@ from starlette.testclient import TestClient
 import endoscope
 from endoscope.findings import silence
 from endoscope.findings.silence import Silenced
-from endoscope.server import checking, routes_findings
+from endoscope.server import checking
 from endoscope.server.checking import Checking
+from endoscope.server.custom_views.views import Views
 from endoscope.server.findings_process import Checked
 from endoscope.server.library import Library
 from endoscope.server.live import Live
-from endoscope.server.views import Views
+from endoscope.server.routes import findings as routes
 from endoscope.store.writer import TrialWriter
 from tests.findings.planted import FAULTS
 from tests.store.made_up import step_record
@@ -151,7 +152,7 @@ def test_names_tell_findings_apart_whatever_their_order() -> None:
         {**empty, "check": "p", "node": "", "role": "", "of": "value", "follows": ""},
     ]
     for some in (findings, findings[::-1]):
-        found = {one["id"]: one["follows"] for one in routes_findings.described(some)}
+        found = {one["id"]: one["follows"] for one in routes.described(some)}
         assert found == {"a@n@x@value": "b@n", "a@n@y@value": "", "b@n": "", "p": ""}
 
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 import endoscope
 from endoscope.errors import StoreError
-from endoscope.server import layouts
+from endoscope.server.graph import layouts
 
 ADDRESS = "/api/trials/first/layout"
 LAYOUT: dict[str, Any] = {

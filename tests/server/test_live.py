@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from endoscope.server import library, live
+from endoscope.server.custom_views.views import Views
 from endoscope.server.library import Library
 from endoscope.server.live import Live
-from endoscope.server.views import Views
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import step_record, write_trial
 

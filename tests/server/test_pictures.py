@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from endoscope.layout.recorded import Recorded, RecordedTree
 from endoscope.query import bulk
-from endoscope.server.pictures import Drawable, Pictures, picture
+from endoscope.server.graph.pictures import Drawable, Pictures, picture
 from tests.server.pictures import read
 
 ADDRESS = "/api/picture"

@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from endoscope.errors import LookupFailed
 from endoscope.query.recording import Recording
-from endoscope.server import routes_together
 from endoscope.server.library import Library
+from endoscope.server.routes import together
 from tests.query.small_recording import KEYS
 
 KEPT = {"node": KEYS[0].node, "role": KEYS[0].role, "pass": KEYS[0].pass_, "of": KEYS[0].of, "step": 0}
@@ -58,7 +58,7 @@ def test_each_is_answered_as_it_would_be_alone(client: TestClient) -> None:
 
 def test_much_is_sent_in_pieces(client: TestClient, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("endoscope.server.answers._PIECE", 8)
-    monkeypatch.setattr(routes_together, "_SMALL", 8)
+    monkeypatch.setattr(together, "_SMALL", 8)
     found = parts(client.get("/api/together", params={"ask": addresses()}))
     expected = Recording(runs / "first").tensor(KEYS[0].node, 0, role=KEYS[0].role, pass_=KEYS[0].pass_)
     assert np.array_equal(np.frombuffer(found[2][1], "<f4"), np.asarray(expected, "<f4").reshape(-1))
@@ -111,7 +111,7 @@ def test_too_few_and_too_many_are_refused(client: TestClient, count: int) -> Non
 
 def test_nothing_more_is_computed_for_who_has_hung_up(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[str] = []
-    answer = routes_together._answer
+    answer = together._answer
 
     def counted(request: Request, address: str) -> Response:
         computed.append(address)
@@ -123,7 +123,7 @@ def test_nothing_more_is_computed_for_who_has_hung_up(client: TestClient, monkey
     async def sent(message: object) -> None:
         pass
 
-    monkeypatch.setattr(routes_together, "_answer", counted)
+    monkeypatch.setattr(together, "_answer", counted)
     asked = "&".join(f"ask={address}" for address in ("trials/first", "trials/second", "trials/first/tensors"))
     scope = {
         "type": "http", "method": "GET", "path": "/api/together", "query_string": asked.encode(),

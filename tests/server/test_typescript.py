@@ -7,19 +7,11 @@ import typing
 
 import pytest
 
-from endoscope.server import (
-    live,
-    routes_findings,
-    routes_layout,
-    routes_tables,
-    routes_trials,
-    routes_views,
-    typescript,
-    wire,
-)
+from endoscope.server import live, typescript, wire
+from endoscope.server.routes import findings, layout, tables, trials, views
 from tests.house.tree import ROOT
 
-ROUTE_MODULES = (live, routes_findings, routes_layout, routes_tables, routes_trials, routes_views)
+ROUTE_MODULES = (live, findings, layout, tables, trials, views)
 FILE = ROOT / "frontend" / "src" / "api" / "types.ts"
 
 

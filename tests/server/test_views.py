@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 
 import endoscope
 from endoscope.errors import BadArgument
-from endoscope.server import figures
-from endoscope.server.views import Views
+from endoscope.server.custom_views import figures
+from endoscope.server.custom_views.views import Views
 
 Serve = Callable[..., TestClient]
 

@@ -17,8 +17,8 @@ from endoscope.errors import BadArgument
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GapRecord, Key
 from endoscope.server import app
+from endoscope.server.custom_views.views import Views
 from endoscope.server.library import Library
-from endoscope.server.views import Views
 from endoscope.store.sealed import dump, seal, unseal
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import measured, step_record

@@ -1,6 +1,6 @@
 """The application: a guard around the routes, the data behind them, the built page beside them.
 
-request ─► security.Guard ─► routes_* ─► library ─► query ─► answers
+request ─► security.Guard ─► routes/* ─► library ─► query ─► answers
 """
 
 from __future__ import annotations
@@ -13,36 +13,29 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from endoscope.errors import EndoscopeError
-from endoscope.server import (
-    live,
-    routes_findings,
-    routes_layout,
-    routes_tables,
-    routes_together,
-    routes_trials,
-    routes_views,
-    wire,
-)
+from endoscope.server import live, wire
 from endoscope.server.answers import as_json
 from endoscope.server.checking import Checking
+from endoscope.server.custom_views.views import Views
+from endoscope.server.graph.pictures import Pictures
 from endoscope.server.library import Library
 from endoscope.server.page_files import STATIC, PageFiles
-from endoscope.server.pictures import Pictures
-from endoscope.server.routes_tables import Heats
+from endoscope.server.routes import findings, layout, tables, together, trials
+from endoscope.server.routes import views as view_routes
+from endoscope.server.routes.tables import Heats
 from endoscope.server.security import Access, Guard
-from endoscope.server.views import Views
 
 
 def create(library: Library, views: Views | None = None, access: Access | None = None) -> Starlette:
     """The application for a folder of trials."""
     views = views or Views()
     routes = [
-        *routes_trials.ROUTES,
-        *routes_tables.ROUTES,
-        *routes_layout.ROUTES,
-        *routes_findings.ROUTES,
-        *routes_together.ROUTES,
-        *routes_views.ROUTES,
+        *trials.ROUTES,
+        *tables.ROUTES,
+        *layout.ROUTES,
+        *findings.ROUTES,
+        *together.ROUTES,
+        *view_routes.ROUTES,
         *live.ROUTES,
         Route("/api/{rest:path}", _no_such_address),
         Mount("/", PageFiles(STATIC)),

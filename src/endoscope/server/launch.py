@@ -116,8 +116,8 @@ def _serve(
 
             webbrowser.open(address)
         from endoscope.server import app as application
+        from endoscope.server.custom_views.views import Views
         from endoscope.server.library import Library
-        from endoscope.server.views import Views
 
         library = Library(path)
         app = application.create(library, Views(views), access)

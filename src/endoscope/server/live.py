@@ -21,8 +21,8 @@ from endoscope.errors import EndoscopeError
 from endoscope.server import wire
 from endoscope.server.answers import to_json
 from endoscope.server.checking import Checking
+from endoscope.server.custom_views.views import Views
 from endoscope.server.library import Library
-from endoscope.server.views import Views
 
 POLL_SECS = 0.7
 _HEARTBEAT_SECS = 15.0  # a comment, so that a page that has gone is noticed

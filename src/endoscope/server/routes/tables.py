@@ -16,8 +16,9 @@ from endoscope.query import arrays, bulk, one_sample
 from endoscope.query.recording import Recording
 from endoscope.query.series import Metrics
 from endoscope.query.steps import Step
-from endoscope.server import asked, wire
+from endoscope.server import wire
 from endoscope.server.answers import as_arrow, as_floats
+from endoscope.server.routes import asked
 
 _HEATS_KEPT = 6  # four megabytes each for a thousand tensors and a thousand steps
 

@@ -14,9 +14,10 @@ from endoscope.errors import EndoscopeError
 from endoscope.query import bulk, presence
 from endoscope.query.liveness import is_running
 from endoscope.query.recording import Recording
-from endoscope.server import asked, wire
+from endoscope.server import wire
 from endoscope.server.answers import as_json
 from endoscope.server.library import Library
+from endoscope.server.routes import asked
 
 
 def catalog(request: Request) -> Response:

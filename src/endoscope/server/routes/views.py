@@ -6,9 +6,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from endoscope.server import asked, selection
 from endoscope.server.answers import as_json
-from endoscope.server.views import Views
+from endoscope.server.custom_views import selection
+from endoscope.server.custom_views.views import Views
+from endoscope.server.routes import asked
 
 
 def views_of(request: Request) -> Views:

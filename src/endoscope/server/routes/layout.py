@@ -12,9 +12,10 @@ from starlette.routing import Route
 from endoscope.errors import BadArgument
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
-from endoscope.server import asked, layouts, pictures
 from endoscope.server.answers import as_json
-from endoscope.server.sent import json_of
+from endoscope.server.graph import layouts, pictures
+from endoscope.server.routes import asked
+from endoscope.server.routes.sent import json_of
 
 
 def read(request: Request) -> Response:

@@ -20,9 +20,11 @@ from starlette.routing import Match, Route
 
 from endoscope.errors import BadArgument, EndoscopeError, LookupFailed
 from endoscope.query.recording import Recording
-from endoscope.server import asked, first_look, layouts, routes_layout, routes_tables, routes_trials, wire
+from endoscope.server import wire
 from endoscope.server.answers import InPieces, as_json, to_json
+from endoscope.server.graph import layouts
 from endoscope.server.library import Library
+from endoscope.server.routes import asked, first_look, layout, tables, trials
 
 _MOST = 32  # questions
 _MOST_GRAPHS = 16  # as many as the page puts together
@@ -142,5 +144,5 @@ def _pieces(head: bytes, answers: list[Response]) -> Iterator[bytes]:
         yield bytes(-_size(answer) % 8)
 
 
-_ROUTES: list[Route] = [*routes_trials.ROUTES, *routes_tables.ROUTES, *routes_layout.ROUTES]
+_ROUTES: list[Route] = [*trials.ROUTES, *tables.ROUTES, *layout.ROUTES]
 ROUTES = [Route("/api/together", together), Route("/api/start", start)]

@@ -12,10 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from endoscope.errors import BadArgument
-from endoscope.server import asked, wire
+from endoscope.server import wire
 from endoscope.server.answers import as_json
 from endoscope.server.checking import Checking
-from endoscope.server.sent import json_of
+from endoscope.server.routes import asked
+from endoscope.server.routes.sent import json_of
 
 if TYPE_CHECKING:
     from endoscope.findings.silence import Silenced

@@ -23,8 +23,9 @@ from typing import Any
 
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query.recording import Recording
-from endoscope.server import figures, wire
-from endoscope.server.selection import Selection
+from endoscope.server import wire
+from endoscope.server.custom_views import figures
+from endoscope.server.custom_views.selection import Selection
 
 View = Callable[[Selection, Recording], Any]
 

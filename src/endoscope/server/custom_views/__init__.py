@@ -1,0 +1,1 @@
+"""Views of the user's own: run when the page asks."""

@@ -1,0 +1,1 @@
+"""What an address answers, and what is read from it."""
