@@ -2,16 +2,20 @@
 
 export type Rgb = readonly [number, number, number];
 
-/** Lightness 0 … 1, chroma, hue in degrees: the polar form of OKLab, in which maps are written down. */
-type Stop = readonly [lightness: number, chroma: number, hue: number];
-
-/** Lightness and two opponent colours. Mixed in this form: between blue and orange lies grey, not green. */
+/** Lightness and two opponent colours (OKLab). Mixed in this form: between blue and orange lies grey, not green. */
 type Lab = readonly [lightness: number, a: number, b: number];
 
-const toLab = ([lightness, chroma, hue]: Stop): Lab => {
-  const angle = (hue * Math.PI) / 180;
-  return [lightness, chroma * Math.cos(angle), chroma * Math.sin(angle)];
-};
+function toLab(hex: string): Lab {
+  const [r, g, b] = [1, 3, 5].map((at) => ungamma(parseInt(hex.slice(at, at + 2), 16) / 255));
+  const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
+  const m = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
+  const s = Math.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b);
+  return [
+    0.2104542553 * l + 0.793617785 * m - 0.0040720468 * s,
+    1.9779984951 * l - 2.428592205 * m + 0.4505937099 * s,
+    0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s,
+  ];
+}
 
 function toLinear([lightness, a, b]: Lab): number[] {
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
@@ -24,14 +28,8 @@ function toLinear([lightness, a, b]: Lab): number[] {
   ];
 }
 
-/** A colour that the screen cannot show loses chroma, never lightness: lightness is what carries the number. */
-function toRgb([lightness, a, b]: Lab): Rgb {
-  let linear = toLinear([lightness, a, b]);
-  for (let keep = 0.98; keep > 0 && linear.some((c) => c < -0.001 || c > 1.001); keep -= 0.02) {
-    linear = toLinear([lightness, a * keep, b * keep]);
-  }
-  return linear.map((c) => Math.round(255 * gamma(Math.min(1, Math.max(0, c))))) as unknown as Rgb;
-}
+const toRgb = (lab: Lab): Rgb =>
+  toLinear(lab).map((c) => Math.round(255 * gamma(Math.min(1, Math.max(0, c))))) as unknown as Rgb;
 
 const gamma = (c: number): number => (c <= 0.0031308 ? 12.92 * c : 1.055 * c ** (1 / 2.4) - 0.055);
 const ungamma = (c: number): number => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
@@ -45,8 +43,9 @@ export function contrast(a: Rgb, b: Rgb): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-function ramp(written: readonly Stop[], count = 256): Rgb[] {
-  const stops = written.map(toLab);
+/** 256 colours through colours that are written as CSS writes them. */
+function ramp(written: string, count = 256): Rgb[] {
+  const stops = written.split(" ").map(toLab);
   return Array.from({ length: count }, (_, i) => {
     const t = (i / (count - 1)) * (stops.length - 1);
     const k = Math.min(stops.length - 2, Math.floor(t));
@@ -57,27 +56,36 @@ function ramp(written: readonly Stop[], count = 256): Rgb[] {
 
 export type Scheme = "light" | "dark";
 
-/** Small to large. The same in both schemes: dark indigo, purple, red, orange, pale yellow. */
-export const SEQUENTIAL: readonly Rgb[] = ramp([
-  [0.2, 0.09, 283],
-  [0.34, 0.16, 303],
-  [0.49, 0.19, 345],
-  [0.64, 0.19, 32],
-  [0.8, 0.155, 72],
-  [0.965, 0.09, 106],
-]);
+/** Numbers without a natural zero, from small to large: viridis, the same in both schemes. */
+export const SEQUENTIAL: readonly Rgb[] = ramp(
+  "#440154 #482475 #414487 #355f8d #2a788e #21918c #22a884 #44bf70 #7ad151 #bddf26 #fde725",
+);
 
-/** Negative, zero, positive. Zero is close to the background, so that only what differs stands out. */
-export const DIVERGING: Record<Scheme, readonly Rgb[]> = {
-  light: ramp([[0.4, 0.16, 262], [0.68, 0.11, 250], [0.955, 0.008, 240], [0.72, 0.13, 50], [0.46, 0.17, 30]]),
-  dark: ramp([[0.86, 0.09, 235], [0.6, 0.15, 256], [0.28, 0.012, 260], [0.62, 0.17, 38], [0.88, 0.12, 80]]),
+/** Shares and counts: from the panel upwards, but never the panel itself, so that nothing recorded looks blank. */
+export const SHARES: Record<Scheme, readonly Rgb[]> = {
+  light: ramp("#eef1f4 #d3e6e3 #93cfc6 #4aa7b5 #2a74a4 #27427f #1d1a4d"),
+  dark: ramp("#1b2027 #1f3a47 #22647a #2f93a0 #6bc2ae #b9e3b0 #fbf7c4"),
 };
 
-/** Outside of every map: nothing recorded has this colour by accident. */
-export const NAN_COLOR: Rgb = [0, 229, 255];
-export const INF_COLOR: Rgb = [140, 255, 0];
+/** Ratios and differences: blue, neutral, orange. The middle is close to the panel: only what differs stands out. */
+export const DIVERGING: Record<Scheme, readonly Rgb[]> = {
+  light: ramp("#0b3c7d #2a6db8 #74a9d8 #c3d8ea #f1f2f3 #f1d9bf #dfa25e #b9680f #713c00"),
+  dark: ramp("#a9d3ff #5aa2ea #2f6fb0 #234564 #232a32 #4f3c22 #96631c #d9923a #ffd59a"),
+};
+
+const fromHex = (hex: string): Rgb => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb;
+
+/** What no map says. Stripes are the second sign of both. */
+export const NAN_COLOR: Record<Scheme, Rgb> = { light: fromHex("#d1006c"), dark: fromHex("#ff4fa3") };
+export const INF_COLOR: Rgb = fromHex("#ff7a00");
 /** Exactly zero on a logarithmic scale: below everything that the map can say. */
-export const ZERO_COLOR: Rgb = [10, 10, 14];
+export const ZERO_COLOR: Record<Scheme, Rgb> = { light: fromHex("#22262c"), dark: fromHex("#000000") };
+
+/** The map of a kind of scale. */
+export function mapOf(kind: "linear" | "log" | "diverging", scheme: Scheme): readonly Rgb[] {
+  if (kind === "diverging") return DIVERGING[scheme];
+  return kind === "log" ? SEQUENTIAL : SHARES[scheme];
+}
 
 export const DARK_INK: Rgb = [4, 4, 6];
 export const LIGHT_INK: Rgb = [255, 255, 255];

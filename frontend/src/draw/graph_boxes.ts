@@ -95,9 +95,9 @@ function paintPile(context: CanvasRenderingContext2D, box: Rect, fill: string, l
 
 /** On the current path: no value is hatched, what is not a number is striped over its glaring colour. */
 function paintStripes(context: CanvasRenderingContext2D, state: GraphState, look: Look): void {
-  if (look.shade === SHADE_ABSENT) context.fillStyle = stripes(context, state.theme.line, true) ?? look.fill;
-  else if (look.shade === SHADE_NAN) context.fillStyle = stripes(context, "rgb(0 60 90 / 45%)", false) ?? look.fill;
-  else if (look.shade === SHADE_INF) context.fillStyle = stripes(context, "rgb(20 70 0 / 45%)", true) ?? look.fill;
+  if (look.shade === SHADE_ABSENT) context.fillStyle = stripes(context, state.theme.hatch, true) ?? look.fill;
+  else if (look.shade === SHADE_NAN) context.fillStyle = stripes(context, "rgb(0 0 0 / 45%)", false) ?? look.fill;
+  else if (look.shade === SHADE_INF) context.fillStyle = stripes(context, "rgb(0 0 0 / 45%)", true) ?? look.fill;
   else return;
   context.fill();
 }

@@ -1,8 +1,6 @@
 /** Shades (see model/heat) as colours that a canvas can use. */
 import { SHADE_ABSENT, SHADE_INF, SHADE_NAN, SHADE_ZERO, SHADES, type ScaleKind } from "../model/heat";
-import {
-  cssColor, DIVERGING, INF_COLOR, inkOn, NAN_COLOR, SEQUENTIAL, ZERO_COLOR, type Rgb, type Scheme,
-} from "./color";
+import { cssColor, INF_COLOR, inkOn, mapOf, NAN_COLOR, ZERO_COLOR, type Rgb, type Scheme } from "./color";
 
 export interface ShadeTable {
   readonly fill: readonly string[];
@@ -14,7 +12,7 @@ export interface ShadeTable {
 const tables = new Map<string, ShadeTable>();
 
 export function shadeTable(kind: ScaleKind, scheme: Scheme, absent: Rgb): ShadeTable {
-  const key = `${kind === "diverging"} ${scheme} ${absent.join()}`;
+  const key = `${kind} ${scheme} ${absent.join()}`;
   let table = tables.get(key);
   if (!table) tables.set(key, (table = makeTable(kind, scheme, absent)));
   return table;
@@ -22,11 +20,11 @@ export function shadeTable(kind: ScaleKind, scheme: Scheme, absent: Rgb): ShadeT
 
 function makeTable(kind: ScaleKind, scheme: Scheme, absent: Rgb): ShadeTable {
   const colors = new Array<Rgb>(SHADES);
-  (kind === "diverging" ? DIVERGING[scheme] : SEQUENTIAL).forEach((color, i) => (colors[i] = color));
+  mapOf(kind, scheme).forEach((color, i) => (colors[i] = color));
   colors[SHADE_ABSENT] = absent;
-  colors[SHADE_NAN] = NAN_COLOR;
+  colors[SHADE_NAN] = NAN_COLOR[scheme];
   colors[SHADE_INF] = INF_COLOR;
-  colors[SHADE_ZERO] = ZERO_COLOR;
+  colors[SHADE_ZERO] = ZERO_COLOR[scheme];
   return {
     fill: colors.map(cssColor),
     ink: colors.map((color) => cssColor(inkOn(color))),

@@ -17,6 +17,10 @@ export interface Theme {
   readonly error: string;
   readonly warning: string;
   readonly notice: string;
+  /** Lines of what was not recorded. */
+  readonly hatch: string;
+  readonly sideA: string;
+  readonly sideB: string;
   readonly kinds: Readonly<Record<Kind, string>>;
   readonly panelRgb: Rgb;
   readonly font: string;
@@ -47,6 +51,9 @@ export function readTheme(element: HTMLElement = document.documentElement): Them
     error: color("error"),
     warning: color("warning"),
     notice: color("notice"),
+    hatch: color("hatch"),
+    sideA: color("side-a"),
+    sideB: color("side-b"),
     kinds: Object.fromEntries(KINDS.map((kind) => [kind, color(`kind-${kind}`)])) as Record<Kind, string>,
     panelRgb: parseRgb(color("panel")),
     font: style.getPropertyValue("--font").trim() || "sans-serif",

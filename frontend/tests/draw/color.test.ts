@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import {
-  contrast, DIVERGING, INF_COLOR, inkOn, luminance, NAN_COLOR, SEQUENTIAL, ZERO_COLOR, type Rgb,
+  contrast, DIVERGING, INF_COLOR, inkOn, luminance, NAN_COLOR, SEQUENTIAL, SHARES, ZERO_COLOR, type Rgb,
 } from "../../src/draw/color";
 import { shadeTable } from "../../src/draw/shades";
 import { SHADE_ABSENT, SHADE_INF, SHADE_NAN, SHADE_ZERO } from "../../src/model/heat";
@@ -21,6 +21,14 @@ test("from small to large the map gets lighter, in even steps", () => {
   expect(middle).toBeLessThan(light - 25);
 });
 
+test.each(["light", "dark"] as const)("shares leave the %s panel in one direction", (scheme) => {
+  const steps = SHARES[scheme].slice(1).map((color, i) => lightness(color) - lightness(SHARES[scheme][i]));
+  const sign = scheme === "light" ? -1 : 1;
+  for (let i = 0; i < steps.length; i += 8) {
+    expect(sign * steps.slice(Math.max(0, i - 8), i + 8).reduce((a, b) => a + b, 0)).toBeGreaterThan(0.5);
+  }
+});
+
 test.each(["light", "dark"] as const)("around zero the %s map is grey, and both ends stand out alike", (scheme) => {
   const [low, zero, high] = [0, 128, 255].map((i) => DIVERGING[scheme][i]);
   expect(Math.max(...zero) - Math.min(...zero)).toBeLessThan(16);
@@ -35,23 +43,24 @@ test("between blue and orange there is no green", () => {
   }
 });
 
-test("labels are readable on every colour", () => {
-  const all = [...SEQUENTIAL, ...DIVERGING.light, ...DIVERGING.dark, NAN_COLOR, INF_COLOR, ZERO_COLOR];
+const mapsOf = (scheme: "light" | "dark"): Rgb[] => [...SEQUENTIAL, ...SHARES[scheme], ...DIVERGING[scheme]];
+
+test.each(["light", "dark"] as const)("labels are readable on every %s colour", (scheme) => {
+  const all = [...mapsOf(scheme), NAN_COLOR[scheme], INF_COLOR, ZERO_COLOR[scheme]];
   for (const color of all) expect(contrast(color, inkOn(color))).toBeGreaterThanOrEqual(4.5);
 });
 
-test("what is not a number has a colour far from every map", () => {
+test.each(["light", "dark"] as const)("what is not a number has a colour that no %s map has", (scheme) => {
   const distance = (a: Rgb, b: Rgb): number => Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-  for (const special of [NAN_COLOR, INF_COLOR]) {
-    for (const color of [...SEQUENTIAL, ...DIVERGING.light, ...DIVERGING.dark]) {
-      expect(distance(special, color)).toBeGreaterThan(75);
-    }
+  for (const color of mapsOf(scheme)) {
+    expect(distance(NAN_COLOR[scheme], color)).toBeGreaterThan(75);
+    expect(distance(INF_COLOR, color)).toBeGreaterThan(55); // stripes tell it from the orange of a ratio
   }
 });
 
 test("the table knows the special shades, and pixels agree with colours", () => {
   const table = shadeTable("log", "light", [255, 255, 255]);
-  expect(table.fill[SHADE_NAN]).toBe("rgb(0 229 255)");
+  expect(table.fill[SHADE_NAN]).toBe("rgb(209 0 108)");
   expect(table.fill[SHADE_ABSENT]).toBe("rgb(255 255 255)");
   for (const shade of [0, 128, 255, SHADE_INF, SHADE_ZERO]) {
     const bytes = new Uint8Array(Uint32Array.of(table.pixels[shade]).buffer);

@@ -1,6 +1,6 @@
 /** What the colours of the graph mean. */
 import { memo } from "react";
-import { SEQUENTIAL, DIVERGING, cssColor, INF_COLOR, NAN_COLOR, ZERO_COLOR, type Scheme } from "../../draw/color";
+import { cssColor, mapOf, type Scheme } from "../../draw/color";
 import { HAS_INF, HAS_NAN, ABSENT, VALUE, type Heat, type HeatScale } from "../../model/heat";
 import { shortNumber } from "../../model/numbers";
 import { KINDS, type Kind } from "../../model/source";
@@ -41,10 +41,10 @@ function HeatLegend({ heat, scale, scheme }: { heat: Heat; scale: HeatScale; sch
         <span className="number">{words(scale.high, 2)}</span>
         {scale.kind === "log" && <span className="label">log</span>}
       </span>
-      {zeros && <Special color={cssColor(ZERO_COLOR)} name="zero" />}
-      {has(HAS_NAN) && <Special color={striped(cssColor(NAN_COLOR), "#003c5a", -45)} name="NaN" />}
-      {has(HAS_INF) && <Special color={striped(cssColor(INF_COLOR), "#144600", 45)} name="Inf" />}
-      {has(ABSENT) && <Special color={striped("var(--panel)", "var(--line-strong)", 45)} name="no value" />}
+      {zeros && <Special color={"var(--zero)"} name="zero" />}
+      {has(HAS_NAN) && <Special color={striped("var(--nan)", "#00000073", -45)} name="NaN" />}
+      {has(HAS_INF) && <Special color={striped("var(--infinity)", "#00000073", 45)} name="Inf" />}
+      {has(ABSENT) && <Special color={striped("var(--panel)", "var(--hatch)", 45)} name="no value" />}
     </>
   );
 }
@@ -60,7 +60,7 @@ const striped = (base: string, line: string, degrees: number): string =>
   `repeating-linear-gradient(${degrees}deg, ${base} 0 2.5px, ${line} 2.5px 3.7px)`;
 
 function gradient(scale: HeatScale, scheme: Scheme): string {
-  const colors = scale.kind === "diverging" ? DIVERGING[scheme] : SEQUENTIAL;
+  const colors = mapOf(scale.kind, scheme);
   const stops = Array.from({ length: 17 }, (_, i) => cssColor(colors[Math.round((i / 16) * 255)]));
   return `linear-gradient(to right, ${stops.join(",")})`;
 }
