@@ -6,7 +6,9 @@
  * What is as in the beginning is left out. Text that somebody changed by hand never breaks the page: what makes no
  * sense is as in the beginning.
  */
-import { AGGREGATES, FIRST_STATE, NO_LOOK, TABS, type Field, type Look, type Page, type State } from "./look";
+import {
+  AGGREGATES, FIRST_STATE, HEAT_MODES, NO_LOOK, TABS, type Field, type Look, type Page, type State,
+} from "./look";
 
 const VERSION = "1";
 
@@ -59,15 +61,24 @@ const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
   aggregate: oneOf(AGGREGATES), node: orNull(text), role: maybeEmpty, pass: orNull(number),
 };
 
-type Flat = Omit<Page, "look" | "other" | "heat" | "series" | "metrics" | "values">;
+type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
+type Flat = Omit<Page, "look" | "other" | Group>;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
   side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text), follow: yes,
 };
 
-type Nested = Pick<Page, "heat" | "series" | "metrics" | "values">;
+type Nested = Pick<Page, Group>;
 const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]: Form<Nested[G][F]> } } = {
-  heat: { statistic: text, mode: oneOf(["absolute", "past", "difference"]) },
+  heat: { statistic: text, mode: oneOf(HEAT_MODES) },
+  overview: {
+    filter: text, sort: text, columns: orNull(list(text)), chart: oneOf(["none", "parallel", "scatter"]), x: text,
+    y: text, all: yes,
+  },
+  layers: {
+    rows: oneOf(["outputs", "parameters"]), columns: oneOf(["true", "equal"]), order: oneOf(["network", "differs"]),
+    filter: text, open: orNull(list(text)),
+  },
   series: { statistic: text, log: yes, histogram: yes },
   metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]) },
   values: { axes: orNull(list(number)), index: list(number), sort: text, show: oneOf(["map", "numbers"]) },

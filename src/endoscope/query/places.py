@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import os
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from endoscope.errors import NotARecording
-from endoscope.store import description, paths
+from endoscope.errors import NewerFormat, NotARecording
+from endoscope.store import description, journal, paths
 
+_MOST_OF_A_LAST_LINE = 4096  # bytes; the line that ends a trial names few files
 _MOST_LOOKED_AT = 200  # subfolders, when an error wants to be helpful
 
 
@@ -26,6 +29,32 @@ def check(path: str | PathLike[str]) -> None:
     """Raise what opening it would, if that can be told already."""
     if is_one_trial(path):
         description.read(Path(path).expanduser())
+
+
+def begun(trial: Path) -> tuple[float, dict[str, Any]]:
+    """When a trial began, in unix seconds, and its configuration; 0 and nothing if that is lost, or cannot be read."""
+    try:
+        found = description.read(trial)[0]
+    except NewerFormat:
+        return 0.0, {}
+    return float(found.get("created", 0.0)), dict(found.get("config", {}))
+
+
+def signs(trial: Path) -> list[Path]:
+    """Files that change whenever anything is added to a trial."""
+    return [trial / paths.TRIAL, paths.rank_folder(trial, 0) / paths.JOURNAL]
+
+
+def has_ended(trial: Path) -> bool:
+    """Whether a trial ended properly, by the last line of its journal."""
+    try:
+        with (paths.rank_folder(trial, 0) / paths.JOURNAL).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OF_A_LAST_LINE))
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    last = journal.from_line(lines[-1]) if lines else None
+    return last is not None and last.kind == "close"
 
 
 def _why_not(folder: Path) -> str:
