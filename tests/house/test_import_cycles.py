@@ -15,12 +15,6 @@ KNOWN = (
     "findings/checks/nonfinite findings/origin_nonfinite",
     "layout/folding layout/stacks",
     "query/recording query/sql",
-    "recording/hooks/captured recording/hooks/gradients recording/hooks/parameters recording/hooks/stream "
-    "recording/output/meter recording/structure/selection recording/structure/structures",
-    "recording/output/finishing recording/steps/forwards recording/steps/step recording/steps/steps "
-    "recording/steps/updates",
-    "recording/structure/outcome recording/structure/tracer",
-    "recording/run recording/silent",
     "stats/answers stats/elements stats/geometry stats/kernels stats/plan",
 )
 

@@ -32,6 +32,7 @@ from endoscope.recording.output.finishing import Finisher
 from endoscope.recording.output.raw import Keep
 from endoscope.recording.output.spectra import Spectra
 from endoscope.recording.output.worker import Worker
+from endoscope.recording.silent import Silent
 from endoscope.recording.steps.step import Step
 from endoscope.recording.steps.steps import Steps
 from endoscope.recording.steps.strangers import Strangers
@@ -53,8 +54,6 @@ class Run:
 
     def __new__(cls, *_: Any, enabled: bool = True, **__: Any) -> Run:
         if not enabled and cls is Run:
-            from endoscope.recording.silent import SilentRun  # here: it needs this class
-
             return super().__new__(SilentRun)
         return super().__new__(cls)
 
@@ -282,3 +281,7 @@ def _close_quietly(reference: weakref.ref[Run]) -> None:
     if run is not None:
         run._has_failed = getattr(sys, "last_value", None) is not None  # an exception has ended the script
         run.close()
+
+
+class SilentRun(Silent, Run):
+    """What `Run(enabled=False)` is."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from endoscope.recording.run import Run
 from endoscope.recording.steps.step import Step
 
 
-class SilentRun(Run):
-    """Writes no file, hooks no model and starts no thread."""
+class Silent:
+    """Writes no file, hooks no model and starts no thread. `SilentRun` takes these methods before those of `Run`."""
 
     path = trial = ""
 
@@ -22,7 +21,7 @@ class SilentRun(Run):
         return model
 
     def step(self, n: int | None = None, type: str | None = None) -> Step:
-        return Step(_NO_STEPS, n or 0, type, explicit=True)
+        return Step(_NoSteps(), n or 0, type, explicit=True)
 
     @property
     def current_step(self) -> Step:
@@ -42,12 +41,9 @@ class SilentRun(Run):
 class _NoSteps:
     """Stands where a step expects the steps of a run."""
 
-    def shield(self, _: str) -> Any:
+    def shield(self, _: str) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
     def _nothing(self, *_: Any) -> None: ...
 
     enter = leave = decided = report = _nothing
-
-
-_NO_STEPS: Any = _NoSteps()

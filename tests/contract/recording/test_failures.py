@@ -62,8 +62,9 @@ PLACES = """
     endoscope.recording.steps.boundaries:Passes._was_renewed
     endoscope.recording.deciding.schedule:Schedule.begin
     endoscope.recording.deciding.schedule:Schedule.finish
-    endoscope.recording.structure.structures:Learned.next_is_traced
-    endoscope.recording.structure.structures:Learned.learn
+    endoscope.recording.structure.learned:Learned.next_is_traced
+    endoscope.recording.structure.learned:Learned.keep
+    endoscope.recording.structure.structures:structure_of
     endoscope.recording.structure.structures:signature
     endoscope.recording.structure.tracer:Tracer.begin
     endoscope.recording.structure.tracer:Tracer.slot_of

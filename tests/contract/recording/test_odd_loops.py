@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import endoscope
 from tests.contract.recording.helpers import (
@@ -281,3 +281,37 @@ def test_only_forward_passes(tmp_path: Any) -> None:
             model(x)
     assert modes() == 0
     assert not recorded(run).problems
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_forward_pass_that_is_interrupted_ends_its_step(tmp_path: Any, error: type[BaseException]) -> None:
+    """Also for `Ctrl-C`, of which torch tells no hook. The next step holds its own passes only."""
+
+    class Interrupted(nn.Module):
+        now = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = mlp()
+
+        def forward(self, x: Tensor) -> Tensor:
+            out = self.inner(x)
+            if self.now:
+                raise error
+            return out
+
+    model = Interrupted()
+    optimizer = sgd(model)
+    with strict_run(tmp_path) as run:
+        run.watch(model, optimizer)
+        for n, (x, y) in enumerate(batches(12)):
+            model.now = n in (3, 9)
+            optimizer.zero_grad()
+            with contextlib.suppress(error):
+                cross_entropy(model(x), y).backward()
+                optimizer.step()
+    recording = recorded(run)
+    assert numbers(recording) == list(range(12))
+    assert recording.series("inner", "mean").steps.tolist() == list(range(12))
+    assert recording.series("inner", "mean", of="gradient").steps.tolist() == [n for n in range(12) if n not in (3, 9)]
+    assert {key.pass_ for key in recording.tensors_of("inner")} == {1}

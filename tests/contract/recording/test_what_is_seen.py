@@ -296,3 +296,26 @@ def test_close_says_one_line(tmp_path: Any, capfd: Any, caplog: Any) -> None:
     assert re.search(r"%|\bm?s\b|second", line), line
     assert "gap" in line, line
     assert Path(run.path).exists()
+
+
+def test_a_jacobian_of_the_model_is_no_target(tmp_path: Path) -> None:
+    """`torch.func` calls the model with tensors that hooks cannot follow; what comes out of it is no data."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def one(x: Tensor) -> Tensor:
+        return torch.func.functional_call(model, dict(model.named_parameters()), (x,))
+
+    with endoscope.Run(tmp_path, trial="penalty", when=1) as run:
+        run.watch(model, optimizer)
+        for _ in range(6):
+            x, labels = torch.randn(5, 4), torch.randint(0, 3, (5,))
+            penalty = torch.func.vmap(torch.func.jacrev(one))(x).square().sum()
+            loss = nn.functional.cross_entropy(model(x), labels) + 0.01 * penalty
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    recording = endoscope.open(run.path)
+    assert {key.pass_ for key in recording.tensors_of("target")} == {1}
+    assert all(recording.tensor("target", step).ndim == 1 for step in range(6))
+    assert len({step.graph for step in recording.steps}) == 1

@@ -13,7 +13,7 @@ from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.output.measuring import all_rows
 from endoscope.recording.output.meter import Row
-from endoscope.recording.structure.structures import Structure
+from endoscope.recording.structure.learned import Structure
 from endoscope.schema.stats import SAMPLE, WHOLE
 from endoscope.stats import Measured, Request, measure
 

@@ -22,7 +22,7 @@ from endoscope.capture.record.calls import OUTSIDE
 from endoscope.capture.views.reads import parents_of
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.structure.graph import Item, place_of
-from endoscope.recording.structure.structures import Structure
+from endoscope.recording.structure.learned import Structure
 from endoscope.recording.structure.tracer import StepRecorder
 from endoscope.schema.ops import Kind
 from endoscope.schema.origin import NONFINITE, Origin

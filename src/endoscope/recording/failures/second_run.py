@@ -23,7 +23,7 @@ from endoscope.capture.trace import tracing
 from endoscope.capture.views.result import Trace
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.modes import quiet
-from endoscope.recording.structure.structures import Structure
+from endoscope.recording.structure.learned import Structure
 from endoscope.recording.structure.tracer import StepRecorder
 from endoscope.replay.operands import repeat
 from endoscope.schema.ops import Kind

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -20,49 +20,20 @@ from torch import Tensor
 from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.patch.torch_private import noted_operations as _operations
 from endoscope.capture.record.regions import storage_key, version_of
+from endoscope.recording.hooks.entries import End, Entry, size_of
 from endoscope.recording.hooks.gradients import OURS, Gradients
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.hooks.parameters import Parameters
 from endoscope.recording.hooks.stream import MOST_BYTES, MOST_PASSES, TOO_MUCH, Stream
-from endoscope.recording.output.meter import size_of
 from endoscope.schema.recording import GapRecord
 
 if TYPE_CHECKING:
     from endoscope.recording.steps.names import Names
-    from endoscope.recording.structure.structures import Learned, Structure
+    from endoscope.recording.structure.learned import Learned, Structure
     from endoscope.recording.structure.tracer import Tracer
 
 _grad_on = torch.is_grad_enabled
 MOST_NOTED = 64  # results that wait to be numbered
-
-
-class Entry:
-    """One captured tensor. What most have in common stands in the class."""
-
-    batch_dim: int | None = None  # what the user says: -1 for none; None: the size of the batch tells
-    training = True
-    gradients: dict[str, tuple[Tensor, int]] | None = None  # loss -> gradient and its version
-    is_watched = False  # there is a hook for its gradient
-    same: Entry | None = None  # an earlier one on the same tensor
-    slot = -1  # number in the recorder of a traced step
-    function = -1  # node there, if it is the result of a single operation
-    row = -1  # where it was measured while the step ran
-
-    def __init__(self, node: str, role: str, kind: str, tensor: Tensor, module: str, batch: int) -> None:
-        self.node, self.role, self.kind, self.module = node, role, kind, module
-        self.tensor: Tensor | None = tensor
-        self.who = tensor  # the user's own object; `tensor` may be a copy
-        self.batch = batch  # samples in the model call around
-        self.version = self.seen = version_of(tensor)  # when it was captured; -1: it counts no writes; OURS: a copy
-        self.pass_ = 1  # the n-th time in the step
-        self.shape: tuple[int, ...] = size_of(tensor) if tensor.is_nested else tensor.shape
-
-
-class End(NamedTuple):
-    """One end of an edge that the user stated: a name, or a tensor."""
-
-    label: str | tuple[str, str, int] | None  # node, role and pass of a captured tensor
-    slot: int  # of a tensor, in a traced step
 
 
 class Captured:
@@ -77,6 +48,7 @@ class Captured:
         self._entries: list[Entry] = []
         self._noted: list[Entry] = []  # what came after these, and is not numbered yet
         self.refused: list[GapRecord] = []  # what cannot be held
+        self.ran_transformed = False  # a watched model, inside of torch.func
         self.gradients = Gradients(names.tensors, failed, learned)
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
@@ -120,6 +92,7 @@ class Captured:
         `slot` is said where the recorder of a traced step knows the tensor already.
         """
         if _is_transformed(tensor):  # it is no tensor any more once its `vmap` or `grad` has ended
+            self.ran_transformed = True
             self.refused.append(
                 GapRecord(node, "value", "it exists only inside of torch.func: vmap, grad and the like")
             )

@@ -32,9 +32,9 @@ from endoscope.recording.hooks.modes import quiet
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
-    from endoscope.recording.hooks.captured import Entry
+    from endoscope.recording.hooks.entries import Entry
     from endoscope.recording.hooks.stream import Stream
-    from endoscope.recording.structure.structures import Learned
+    from endoscope.recording.structure.learned import Learned
 
 DEFAULT = "loss"
 USED = "gradient"  # of a parameter: what the optimizer uses, where the parts of several losses are kept apart

@@ -28,11 +28,11 @@ from endoscope.capture.patch.torch_private import stack_depth as _modes
 from endoscope.capture.record.leaves import named_arguments, named_leaves
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.compiled import hide_global_hooks, show_global_hooks
+from endoscope.recording.hooks.entries import size_of
 from endoscope.recording.hooks.inside import InsideMode
 from endoscope.recording.hooks.losses import Losses
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.hooks.patches import listen, stop_listening
-from endoscope.recording.output.meter import size_of
 from endoscope.recording.steps.watch import OwnHook
 from endoscope.recording.structure.selection import may_be_attention
 from endoscope.recording.structure.tracer import is_evaluation

@@ -138,8 +138,11 @@ class Losses:
         ops, read = self._ops()
         for key in targets_of(ops, self._derived, self._known(read)):
             tensor = read(key)
-            if tensor is not None and tensor.dim():  # a weight of a loss is no target
-                self._hold("target", "target", key, tensor)
+            if tensor is None or not tensor.dim():  # a weight of a loss is no target
+                continue
+            if tensor.grad_fn is not None and self._captured.ran_transformed and self._captured.tracer is None:
+                continue  # what `jacrev` and the like return comes from the model, and hooks do not see how
+            self._hold("target", "target", key, tensor)
 
     def _hold(self, node: str, kind: str, key: int, tensor: Tensor | None) -> None:
         captured = self._captured

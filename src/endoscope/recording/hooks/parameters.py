@@ -2,13 +2,12 @@
 
     optimizer.step() ─► copy(positions) ─► `before` ─► the optimizer writes ─► update = now - before
 
-The copies live in memory that the next steps use again: the pages of fresh memory cost more than the copying.
+The copies live in memory that the next steps use again (`room.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,24 +19,7 @@ from endoscope.recording.hooks.modes import quiet
 
 if TYPE_CHECKING:
     from endoscope.recording.steps.names import Names
-    from endoscope.recording.structure.structures import Learned
-
-_FORM = attrgetter("shape", "dtype", "device")
-
-
-class Room:
-    """Memory of the run for copies of some parameters."""
-
-    def __init__(self, tensors: Sequence[Tensor], positions: Sequence[int]) -> None:
-        learn = [p for p in positions if tensors[p].layout is torch.strided]
-        self.positions = learn
-        self.originals = [tensors[position] for position in learn]
-        self.copies = [torch.empty_like(original, requires_grad=False) for original in self.originals]
-        self._forms = list(map(_FORM, self.copies))
-
-    def fits(self) -> bool:
-        """Whether the parameters still are what they were: `p.data = …` may have changed them."""
-        return list(map(_FORM, self.originals)) == self._forms
+    from endoscope.recording.structure.learned import Learned
 
 
 class Parameters:

@@ -5,17 +5,13 @@ Nothing of it is held, so there are no raw values of it, and no late decision ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
+from endoscope.recording.hooks.entries import Entry, dim_of
 from endoscope.recording.hooks.modes import quiet
-from endoscope.recording.output.meter import Meter, Name, Row, dim_of
+from endoscope.recording.output.meter import Meter, Name, Row
 from endoscope.recording.output.raw import Keep, RawCollector
 from endoscope.schema.recording import GRADIENT, GapRecord
-
-if TYPE_CHECKING:
-    from endoscope.recording.hooks.captured import Entry
 
 MOST_PASSES = 256  # of one node
 MOST_BYTES = 2**30

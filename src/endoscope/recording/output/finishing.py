@@ -20,8 +20,9 @@ from endoscope.recording.output.metrics import means
 from endoscope.recording.output.raw import Keep, RawCollector, choose
 from endoscope.recording.output.worker import Worker
 from endoscope.recording.steps.step import Step
+from endoscope.recording.structure.learned import Structure
 from endoscope.recording.structure.selection import Selection
-from endoscope.recording.structure.structures import Structure
+from endoscope.recording.structure.structures import structure_of
 from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
 from endoscope.store.writer import TrialWriter
 
@@ -120,7 +121,7 @@ class Finisher:
     def structure(self, step: Step, captured: Captured, selection: Selection) -> Structure:
         """Items and graph of a step; says which patterns mean nothing in it."""
         if captured.structure is None:
-            structure = captured.structure = captured.learned.structure_of(captured, selection)
+            structure = captured.structure = structure_of(captured, selection)
             for text in captured.unmatched:
                 error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
                 self._shield.report(f"what={text!r}", error)

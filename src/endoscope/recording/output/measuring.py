@@ -18,16 +18,17 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.record.regions import version_of
-from endoscope.recording.hooks.captured import Captured, Entry
+from endoscope.recording.hooks.captured import Captured
+from endoscope.recording.hooks.entries import Entry, dim_of
 from endoscope.recording.hooks.gradients import Found
 from endoscope.recording.hooks.modes import quiet
-from endoscope.recording.output.meter import Meter, Name, Row, dim_of
+from endoscope.recording.output.meter import Meter, Name, Row
 from endoscope.recording.output.spectra import spectra_of
 from endoscope.schema.recording import GRADIENT, GapRecord, Key
 from endoscope.stats import Measured
 
 if TYPE_CHECKING:
-    from endoscope.recording.structure.structures import Structure
+    from endoscope.recording.structure.learned import Structure
 
 _UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
 _LARGE = 65_536  # elements: below, measuring a tensor twice is cheaper than finding out that it has two names

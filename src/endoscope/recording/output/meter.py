@@ -6,17 +6,15 @@ Row(name, of, tensor) ─► Meter.measure ─► endoscope.stats ─► finish:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from endoscope.recording.hooks.entries import size_of
 from endoscope.recording.output.raw import RawCollector
 from endoscope.schema.recording import NO_BATCH
 from endoscope.stats import Answers, Measured, Request, joined, measure_part
-
-if TYPE_CHECKING:
-    from endoscope.recording.hooks.captured import Entry
 
 
 class Name(NamedTuple):
@@ -65,19 +63,6 @@ class Meter:
 
     def finish(self) -> Measured:
         return joined(self._parts or [measure_part([])])
-
-
-def dim_of(entry: Entry, dim: int | None) -> int | None:
-    """The dimension along which the samples lie, if there is one."""
-    shape = entry.shape
-    if entry.batch_dim is not None:
-        return entry.batch_dim if 0 <= entry.batch_dim < len(shape) else None
-    return dim if dim is not None and entry.batch and len(shape) > dim and shape[dim] == entry.batch else None
-
-
-def size_of(tensor: Tensor) -> tuple[int, ...]:
-    """The shape; sizes that differ between the samples of a nested tensor are -1."""
-    return (int(tensor.size(0)), *[-1] * (tensor.dim() - 1)) if tensor.is_nested else tensor.shape
 
 
 @lru_cache(64)

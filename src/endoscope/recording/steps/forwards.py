@@ -7,7 +7,7 @@ model.part(x) ─► on_any_module, as long as the model itself was never called
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -15,19 +15,19 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.recording.failures.sentences import NO_PASS
 from endoscope.recording.hooks.compiled import hide_global_hooks, show_global_hooks
+from endoscope.recording.steps.driver import Driver
 from endoscope.recording.steps.step import Step
 from endoscope.recording.steps.watch import KEEP_OUT, LET_IN
 from endoscope.recording.structure.tracer import is_evaluation
 from endoscope.schema.recording import GapRecord
 
-if TYPE_CHECKING:
-    from endoscope.recording.steps.steps import Steps
+_CALL = torch.nn.Module.__call__.__code__
 
 
 class Forwards:
     """Called in every step, and therefore without `with shield(...)`."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Driver) -> None:
         self._steps = steps
         self.passed_over = False  # a forward pass that could have been meant as training began no step
         self._depth = 0  # calls of watched models that are running inside of each other
@@ -37,6 +37,8 @@ class Forwards:
         try:
             if self._steps.is_foreign():
                 return ""
+            if self._depth and not self._is_inside():
+                self._was_interrupted()
             depth, self._depth = self._depth, self._depth + 1
             if not depth:
                 self._steps.optimizers.forget_what_raised()
@@ -64,6 +66,20 @@ class Forwards:
         except Exception as error:
             self._steps.shield.failed("the beginning of a forward pass", error)
         return ""
+
+    def _is_inside(self) -> bool:
+        """Whether the call that begins is inside of another one. Torch calls no hook when `Ctrl-C` ends a call."""
+        roots, running = self._steps.names.roots, 0
+        frame = sys._getframe()
+        while frame is not None and running < 2:  # the first one is the call that begins
+            running += frame.f_code is _CALL and id(frame.f_locals.get("self")) in roots
+            frame = frame.f_back  # type: ignore[assignment]
+        return running == 2
+
+    def _was_interrupted(self) -> None:
+        self._depth = 0
+        if self._steps.open is not None and not self._steps.open.explicit:
+            self._steps.open.failed = True
 
     def _begin_by_itself(self, module: Any, args: Any, kwargs: Any) -> str:
         """A step begins with a forward pass, which has begun already."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -17,10 +17,21 @@ from endoscope.recording.output.metrics import held_number
 if TYPE_CHECKING:
     from endoscope.recording.hooks.captured import Captured
     from endoscope.recording.hooks.hooks import Hooks
-    from endoscope.recording.steps.steps import Steps
 
 KINDS = ("input", "target", "loss", "computed")
 _NOT_SAID: Any = object()
+
+
+class Owner(Protocol):
+    """What a step needs of the steps of its run."""
+
+    @property
+    def shield(self) -> Callable[[str], contextlib.AbstractContextManager[Any]]: ...
+
+    def enter(self, step: Step) -> None: ...
+    def leave(self, step: Step) -> None: ...
+    def decided(self, step: Step, late: bool) -> None: ...
+    def report(self, name: str, value: Any) -> None: ...
 
 
 class Step:
@@ -45,7 +56,7 @@ class Step:
     part_from = 0  # captured tensors before the first forward pass after the last backward pass
     part_forwards = 0
 
-    def __init__(self, steps: Steps, number: int, type_: str | None, explicit: bool) -> None:
+    def __init__(self, steps: Owner, number: int, type_: str | None, explicit: bool) -> None:
         self._steps = steps
         self.number = number
         self.type = type_

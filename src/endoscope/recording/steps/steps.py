@@ -49,8 +49,8 @@ from endoscope.recording.steps.optimizers import Optimizers, Turns
 from endoscope.recording.steps.step import Step
 from endoscope.recording.steps.updates import Updates
 from endoscope.recording.steps.watch import Stopwatch, Watch
+from endoscope.recording.structure.learned import Learned
 from endoscope.recording.structure.selection import Selection
-from endoscope.recording.structure.structures import Learned
 from endoscope.recording.structure.tracer import Tracer
 from endoscope.schema.recording import GapRecord
 
@@ -91,7 +91,7 @@ class Steps:
         self.trainer: int | None = None  # the thread in which optimizers step
         self.born = forks.count
         self.forwards = Forwards(self)
-        self.updates = Updates(self)
+        self.updates = Updates(self, self.forwards)
         self._turns = Turns()
         self._compiled: list[Any] = []
 

@@ -6,16 +6,15 @@ optimizer.step(closure) ─► before: gradients and parameters are read; a clos
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.recording.failures.sentences import IN_EVALUATION_MODE, LATE_UPDATE, NO_FORWARD
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.modes import quiet
+from endoscope.recording.steps.driver import Driver
+from endoscope.recording.steps.forwards import Forwards
 from endoscope.recording.steps.step import Step
-
-if TYPE_CHECKING:
-    from endoscope.recording.steps.steps import Steps
 
 _thread = threading.get_ident
 
@@ -23,8 +22,8 @@ _thread = threading.get_ident
 class Updates:
     """Called in every step, and therefore without `with shield(...)`."""
 
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
+    def __init__(self, steps: Driver, forwards: Forwards) -> None:
+        self._steps, self._forwards = steps, forwards
 
     def before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         try:
@@ -100,7 +99,7 @@ class Updates:
             if step is None:
                 self._missed_step(optimizer)
                 return
-            self._steps.forwards.passed_over = False
+            self._forwards.passed_over = False
             if step.captured is not None:
                 with quiet():
                     step.captured.gradients.after_update()
@@ -130,11 +129,11 @@ class Updates:
         """An optimizer has moved a model while no step was open."""
         if self._steps.optimizers.came_late(optimizer):
             self._steps.say_once(LATE_UPDATE)
-        elif self._steps.forwards.passed_over:  # last seen in evaluation mode: it is being trained that way
-            self._steps.forwards.passed_over = False
+        elif self._forwards.passed_over:  # last seen in evaluation mode: it is being trained that way
+            self._forwards.passed_over = False
             self._steps.say_once(IN_EVALUATION_MODE)
         elif not self._steps.paused:
-            self._steps.forwards.look_for_parts()
+            self._forwards.look_for_parts()
             self._steps.say_once(NO_FORWARD)
 
     def _take_over(self, me: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from endoscope.recording.structure.tracer import StepRecorder
+    from endoscope.capture.record.protocols import NotesOutcome
 
 
 class Outcome:
@@ -38,7 +38,17 @@ class Outcome:
         self.is_done, self.result = True, out
 
 
-def shielded(recorder: StepRecorder, hear: Callable[..., Any]) -> Callable[..., Any]:
+class Hearing(Protocol):
+    """The recorder of a traced step."""
+
+    outcome: NotesOutcome | None
+    given_up: bool
+    resting: bool
+
+    def give_up(self, where: str, error: BaseException) -> None: ...
+
+
+def shielded(recorder: Hearing, hear: Callable[..., Any]) -> Callable[..., Any]:
     """If an error in `hear` is ours, the operation's own result is handed on, and the recorder stops hearing."""
     outcome = recorder.outcome = Outcome()
 

@@ -18,7 +18,7 @@ from endoscope.recording.structure.graph import Item
 
 if TYPE_CHECKING:
     from endoscope.recording.hooks.captured import Captured
-    from endoscope.recording.structure.structures import Learned
+    from endoscope.recording.structure.learned import Learned
 
 ALWAYS = ("loss", "target")  # kinds that patterns do not take away
 ATTENTION = "softmax"
