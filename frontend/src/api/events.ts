@@ -1,10 +1,11 @@
 /** News from the server while a training runs. */
-import type { CatalogNews, FindingsNews, TrialNews, ViewsNews } from "./types";
+import type { CatalogNews, FindingsNews, OverviewNews, TrialNews, ViewsNews } from "./types";
 
 export interface Listener {
   trial(news: TrialNews): void;
   catalog(news: CatalogNews): void;
   findings(news: FindingsNews): void;
+  overview(news: OverviewNews): void;
   views(news: ViewsNews): void;
   /** The connection was made, or lost; the browser tries again by itself. */
   reachable(is: boolean): void;
@@ -18,6 +19,7 @@ export function listen(listener: Listener): () => void {
   on<TrialNews>("trial", (news) => listener.trial(news));
   on<CatalogNews>("catalog", (news) => listener.catalog(news));
   on<FindingsNews>("findings", (news) => listener.findings(news));
+  on<OverviewNews>("overview", (news) => listener.overview(news));
   on<ViewsNews>("views", (news) => listener.views(news));
   source.onopen = () => listener.reachable(true);
   source.onerror = () => listener.reachable(false);

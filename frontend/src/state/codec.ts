@@ -76,8 +76,8 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
     y: text, all: yes,
   },
   layers: {
-    rows: oneOf(["outputs", "parameters"]), columns: oneOf(["true", "equal"]), order: oneOf(["network", "differs"]),
-    filter: text, open: orNull(list(text)),
+    rows: oneOf(["auto", "outputs", "parameters"]), columns: oneOf(["true", "equal"]),
+    order: oneOf(["network", "differs"]), filter: text, open: orNull(list(text)), other: text,
   },
   series: { statistic: text, log: yes, histogram: yes },
   metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]) },

@@ -1,12 +1,12 @@
 /** What looks wrong in the trials on the page: asked for once the page rests, kept up to date, chosen, silenced. */
 import { useEffect, useMemo, useSyncExternalStore } from "react";
-import { askFindings, saveSilence } from "../api/requests";
-import type { Finding, Findings } from "../api/types";
+import { askFindings, askOverviewFindings, saveSilence } from "../api/requests";
+import type { Finding, Findings, OverviewFindings } from "../api/types";
 import { changeLook, mergePage } from "./changes";
 import { partsOf } from "./codec";
 import type { Look, Page, Shown, State } from "./look";
 import { useAll, type LoadedAll } from "./many";
-import { cache } from "./resource";
+import { cache, useLoaded } from "./resource";
 import { shownNow } from "./shown";
 import { change, getState } from "./store";
 
@@ -42,6 +42,19 @@ export function useFindingsOf(trials: readonly string[]): LoadedAll<Findings> {
     return () => clearTimeout(timer);
   }, [waiting, loaded]);
   return loaded;
+}
+
+/** Of all trials, as one list; null while nothing is known. */
+export function useOverviewFindings(): OverviewFindings | null {
+  const isTime = useSyncExternalStore(watch, () => hasBegun);
+  const found = useLoaded(isTime ? askOverviewFindings : null);
+  const isWaiting = found.value?.checking ?? false;
+  useEffect(() => {
+    if (!isWaiting) return;
+    const timer = setTimeout(() => cache.invalidate((key) => key === askOverviewFindings.key), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [isWaiting, found]);
+  return found.value;
 }
 
 export function useFindings(trial: string | null): Findings | null {

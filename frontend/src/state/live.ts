@@ -1,7 +1,7 @@
 /** News of a running training: what has grown is asked for again; the selection is never touched, unless following. */
 import { useSyncExternalStore } from "react";
 import { listen } from "../api/events";
-import { askCatalog, askFindings, askViews, growsWith } from "../api/requests";
+import { askCatalog, askFindings, askOverview, askOverviewFindings, askViews, growsWith } from "../api/requests";
 import { cache } from "./resource";
 import { shownNow } from "./shown";
 import { adjust, getState } from "./store";
@@ -48,6 +48,16 @@ function refresh(trial: string): void {
   waiting.set(trial, setTimeout(run, AT_MOST_EVERY_MS / 4));
 }
 
+/** Of hundreds of trials each is a piece of news: what is said of all is asked for once in a while. */
+function againSoon(key: string): void {
+  if (waiting.has(key)) return;
+  const run = (): void => {
+    waiting.delete(key);
+    cache.invalidate((each) => each === key);
+  };
+  waiting.set(key, setTimeout(run, AT_MOST_EVERY_MS));
+}
+
 /** Who looks at the newest step of the newest trial because nobody chose stays there when there is a newer one. */
 function stayHere(): void {
   const state = getState();
@@ -73,11 +83,15 @@ export function goLive(): () => void {
     },
     catalog() {
       stayHere();
-      cache.invalidate((key) => key === askCatalog.key);
+      cache.invalidate((key) => key === askCatalog.key || key.startsWith("overview"));
       tell({ reachable: true, heard: Date.now() });
     },
     findings({ trial }) {
       cache.invalidate((key) => key === askFindings(trial).key);
+      againSoon(askOverviewFindings.key);
+    },
+    overview() {
+      cache.invalidate((key) => key === askOverview.key || key === askCatalog.key);
     },
     views() {
       version++;
@@ -90,7 +104,7 @@ export function goLive(): () => void {
         stayHere();
         sizes.clear();
         cache.retry();
-        cache.invalidate((key) => key === askCatalog.key || /^(grows|findings) /.test(key));
+        cache.invalidate((key) => key === askCatalog.key || /^(grows|findings|overview)\b/.test(key));
       }
       if (is !== connection.reachable) tell({ ...connection, reachable: is });
     },

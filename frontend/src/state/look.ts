@@ -61,13 +61,16 @@ export interface Page {
     readonly all: boolean;
   };
   readonly layers: {
-    readonly rows: "outputs" | "parameters";
+    /** "auto": what the selected layer is. */
+    readonly rows: "auto" | "outputs" | "parameters";
     /** Where they happened, or all equally wide. */
     readonly columns: "true" | "equal";
     readonly order: "network" | "differs";
     readonly filter: string;
     /** Open modules; null: as it likes. */
     readonly open: readonly string[] | null;
+    /** The trial that it is compared with; empty: nobody chose. */
+    readonly other: string;
   };
   readonly edges: "selected" | "all";
   /** Open groups of the graph; null: as it likes. */
@@ -118,7 +121,7 @@ export const FIRST_PAGE: Page = {
   other: {},
   heat: { statistic: "abs_mean", mode: "absolute" },
   overview: { filter: "", sort: "", columns: null, chart: "none", x: "", y: "", all: false },
-  layers: { rows: "outputs", columns: "true", order: "network", filter: "", open: null },
+  layers: { rows: "auto", columns: "true", order: "network", filter: "", open: null, other: "" },
   edges: "all",
   open: null,
   series: { statistic: "std", log: false, histogram: true },

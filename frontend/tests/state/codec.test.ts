@@ -14,6 +14,14 @@ const EVERYTHING: State = {
     },
     other: { step: 0, trial: "leaky, run", role: null, sample: null },
     heat: { statistic: "", mode: "past" },
+    overview: {
+      filter: "lr > 1e-3 and findings = 0", sort: "-metric:loss", columns: ["lr", "data.seed, 1"], chart: "scatter",
+      x: "lr", y: "metric:loss", all: true,
+    },
+    layers: {
+      rows: "parameters", columns: "equal", order: "differs", filter: "mlp", open: ["blocks.0", "a,b"],
+      other: "leaky, run",
+    },
     edges: "selected",
     open: [],
     series: { statistic: "abs_mean", log: true, histogram: false },
