@@ -54,7 +54,7 @@ ACTIONS = {
     "type of step": "__key('y');",
     "sample": "__key('s');",
     "heat by a statistic": """
-        const list = __list("heat");
+        const list = __list("show");
         return list ? __pick(list, n + 2) : null;""",
     "tab: metrics": "__key('2');",
     "tab: network": "__key('4');",

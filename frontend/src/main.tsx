@@ -4,6 +4,7 @@ import { givenAnswers } from "./api/given";
 import { beginStart, endStart } from "./api/start";
 import { App } from "./panels/app";
 import { lookUpColors } from "./panels/curves/colors";
+import { showTheme } from "./panels/shell/theme_switch";
 import { fetchTabs } from "./panels/tabs";
 import { beginFindings } from "./state/findings";
 import { listenToKeys } from "./state/keys";
@@ -14,6 +15,7 @@ import { announceSettled, settled } from "./state/settled";
 import { watchShown } from "./state/shown";
 import "./ui/base.css";
 
+showTheme();
 lookUpColors();
 beginStart((addresses) => cache.fill(givenAnswers(addresses)));
 createRoot(document.getElementById("page") as HTMLElement).render(<App />);

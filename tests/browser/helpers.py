@@ -75,7 +75,10 @@ def press(page: Page, *keys: str) -> None:
 
 
 def go_to_tab(page: Page, name: str) -> Locator:
-    page.get_by_role("navigation", name="Tabs").get_by_role("button", name=name).click()
+    tabs = page.get_by_role("navigation", name="Tabs")
+    if not tabs.get_by_role("button", name=re.compile(f"^{name}")).is_visible():
+        tabs.locator("button[aria-haspopup]").click()
+    tabs.get_by_role("button", name=re.compile(f"^{name}")).last.click()
     settle(page)
     return page.get_by_role("region", name=name if name != "Graph" else "Dependency graph")
 

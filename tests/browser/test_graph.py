@@ -98,25 +98,25 @@ def test_heat_colours_every_node_by_a_statistic(page: Page, graph: Locator, runs
     assert isinstance(recording, Recording)
     graph.get_by_role("button", name="open all").or_(graph.get_by_role("button", name="arrange")).first.focus()
     for statistic, label in {"std": "std", "norm": "norm"}.items():
-        choose(page, "heat", label, graph)
+        choose(page, "show", label)
         shown = {box.split(",")[0]: number(box.split(",")[-1]) for box in boxes(graph) if "weight_ih" in box}
         recorded = recording.statistics("cell.weight_ih", step_shown(page))[statistic]
         assert shown["weight_ih"] == pytest.approx(recorded, rel=0.01)
-    choose(page, "heat", "off", graph)
+    choose(page, "show", "no colours")
     assert not any("weight_ih" in box and re.search(r"\d\.\d", box) for box in boxes(graph))
 
 
 def test_heat_of_a_gradient_and_against_its_past(page: Page, graph: Locator, runs: Path) -> None:
     recording = endoscope.open(runs / "leaky")
     assert isinstance(recording, Recording)
-    choose(page, "heat", "norm", graph)
-    press_radio(page, "Value, gradient or update", "gradient · answer")
+    choose(page, "show", "norm")
+    press_radio(page, "of the", "gradient · answer")
     expect(graph).to_contain_text("of gradient · answer")
     box = next(box for box in boxes(graph) if box.startswith("weight_hh"))
     recorded = recording.statistics("cell.weight_hh", step_shown(page), of="gradient:answer")["norm"]
     assert number(box.split(",")[-1]) == pytest.approx(recorded, rel=0.01)
     before = boxes(graph)
-    press_radio(page, "heat shows", "vs. its past", graph)
+    press_radio(page, "colour", "vs. own past")
     assert state_of(page)["heat.mode"] == "past"
     assert boxes(graph) != before
 
@@ -124,7 +124,7 @@ def test_heat_of_a_gradient_and_against_its_past(page: Page, graph: Locator, run
 def test_the_heat_of_a_step_is_of_that_step(page: Page, graph: Locator, runs: Path) -> None:
     recording = endoscope.open(runs / "leaky")
     assert isinstance(recording, Recording)
-    choose(page, "heat", "mean", graph)
+    choose(page, "show", "mean")
     for step in recording.steps[:3]:
         go_to_step(page, step.number)
         box = next(box for box in boxes(graph) if box.startswith("bias_hh"))

@@ -75,6 +75,7 @@ def address(built: Path, tmp_path: Path) -> Iterator[str]:
 
 def test_it_has_a_place_in_the_bar_and_in_the_address(address: str, visit: Visit) -> None:
     page = visit(address)
+    page.get_by_role("navigation", name="Tabs").get_by_role("button", name="More").click()
     page.get_by_role("navigation", name="Tabs").get_by_role("button", name="Vocabulary").click()
     expect(page.locator("#vocabulary")).to_contain_text("std, abs mean, min")
     expect(page.locator("#vocabulary")).to_contain_text("heavy tails")
@@ -85,7 +86,7 @@ def test_a_registered_statistic_is_in_the_menus_and_drawn(address: str, visit: V
     page = visit(
         f"{address}#v=1&tab=graph&trial=first&of=value&node=1&heat.statistic=kurtosis&series.statistic=kurtosis"
     )
-    menu = page.get_by_label("heat", exact=True)
+    menu = page.get_by_label("show", exact=True)
     expect(menu.locator("option:checked")).to_have_text("heavy tails")
     expect(page.get_by_label("Statistic over training").locator("option:checked")).to_have_text("heavy tails")
     expect(page.get_by_label("heavy tails of 1 over steps")).to_be_visible()

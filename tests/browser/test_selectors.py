@@ -102,7 +102,7 @@ def test_value_gradient_of_each_loss_and_update(page: Page, leaky: Recording) ->
     seen = {}
     for word, of in {"value": "value", "gradient · answer": "gradient:answer", "gradient · sums": "gradient:sums",
                      "update": "update"}.items():  # fmt: skip
-        press_radio(page, "Value, gradient or update", word)
+        press_radio(page, "of the", word)
         seen[of] = number(statistic(tensor(page), "norm"))
         assert seen[of] == pytest.approx(leaky.statistics("read.weight", step_shown(page), of=of)["norm"], rel=0.01)
     assert len(set(seen.values())) == 4
@@ -113,20 +113,20 @@ def test_a_sample_and_its_category(page: Page, leaky: Recording) -> None:
     step = leaky.steps[-1] if leaky.steps[-1].number == step_shown(page) else next(
         step for step in leaky.steps if step.number == step_shown(page)
     )  # fmt: skip
-    options = selectors(page).get_by_role("combobox", name="sample").locator("option").all_inner_texts()
+    options = tensor(page).get_by_role("combobox", name="numbers of").locator("option").all_inner_texts()
     assert options[0] == "whole batch" and len(options) == 25
     assert options[1] == f"0 · {step.categories[0]}"
-    choose(page, "sample", options[3])
+    choose(page, "numbers of", options[3], tensor(page))
     expect(tensor(page).get_by_role("heading", name="sample 2 against the batch")).to_be_visible()
     recorded = leaky.samples("cell", step.number)["mean"][2]
     assert number(statistic(tensor(page), "mean")) == pytest.approx(recorded, rel=0.01)
-    choose(page, "sample", "whole batch")
+    choose(page, "numbers of", "whole batch", tensor(page))
     assert "sample" not in state_of(page)
 
 
 def test_aggregate_over_the_batch(page: Page) -> None:
     select_node(page, "cell")
-    press_radio(page, "batch", "abs max", selectors(page))
+    press_radio(page, "Over the batch", "abs max", tensor(page))
     assert state_of(page)["aggregate"] == "abs_max"
     expect(tensor(page).get_by_role("application", name="abs max of every unit over the batch")).to_be_visible()
 
@@ -135,9 +135,9 @@ def test_role_and_pass(page: Page, leaky: Recording) -> None:
     select_node(page, "partial sum")
     seen = []
     for role in ("sequence 1", "sequence 2"):
-        choose(page, "role", role)
-        for option in selectors(page).get_by_role("combobox", name="pass").locator("option").all_inner_texts()[:2]:
-            choose(page, "pass", option)
+        choose(page, "role", f"{role} · {role[-1]} of 2", tensor(page))
+        for option in tensor(page).get_by_role("combobox", name="pass").locator("option").all_inner_texts()[:2]:
+            choose(page, "pass", option, tensor(page))
             at = {"role": role, "pass_": int(option.split()[0])}
             seen.append(number(statistic(tensor(page), "mean")))
             assert seen[-1] == pytest.approx(leaky.statistics("partial sum", step_shown(page), **at)["mean"], rel=0.01)
@@ -159,12 +159,13 @@ def test_what_is_impossible_gives_way_and_comes_back(page: Page, leaky: Recordin
     """A long step has six passes, a short one three."""
     select_node(page, "partial sum")
     choose(page, "type", "long")
-    passes = selectors(page).get_by_role("combobox", name="pass")
-    choose(page, "pass", passes.locator("option").all_inner_texts()[5])
+    passes = tensor(page).get_by_role("combobox", name="pass")
+    choose(page, "pass", passes.locator("option").all_inner_texts()[5], tensor(page))
     choose(page, "type", "short")
     expect(selectors(page).get_by_role("combobox", name="type")).to_have_value("short")  # the newest choice stays
     assert int(passes.input_value()) <= 3
-    expect(selectors(page).get_by_text("You chose 6, which a newer choice leaves no room for.")).to_be_attached()
+    assert len(passes.locator("option").all_inner_texts()) == 3  # those of the shown step
+    expect(tensor(page).get_by_text("You chose 6, which a newer choice leaves no room for.")).to_be_attached()
     choose(page, "type", "long")
     expect(passes).to_have_value("6")
 
@@ -184,9 +185,9 @@ def test_back_and_forward(page: Page) -> None:
 def test_a_link_reproduces_the_view(page: Page, visit: Visit, leaky: Recording) -> None:
     select_node(page, "partial sum")
     go_to_step(page, leaky.steps[2].number)
-    choose(page, "role", "sequence 2")
-    press_radio(page, "Value, gradient or update", "gradient · sums")
-    choose(page, "heat", "std", page.get_by_role("region", name="Dependency graph"))
+    choose(page, "role", "sequence 2 · 2 of 2", tensor(page))
+    press_radio(page, "of the", "gradient · sums")
+    choose(page, "show", "std")
     other = visit(page.url)
     for side in (selectors(page), tensor(page)):
         name = side.get_attribute("aria-label")
@@ -210,7 +211,7 @@ def test_a_second_tab_does_not_disturb_the_first(page: Page, address: str) -> No
     second.goto(address)
     settle(second)
     select_node(second, "bend")
-    press_radio(second, "Value, gradient or update", "gradient · answer")
+    press_radio(second, "of the", "gradient · answer")
     page.bring_to_front()
     settle(page)
     assert page.url == url and tensor(page).aria_snapshot() == shown

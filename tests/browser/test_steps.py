@@ -154,9 +154,6 @@ def test_the_batch_is_put_together_unit_by_unit_and_heat_is_of_all_elements(page
     select_node(page, "cell")
     boxes = page.get_by_role("tree", name="Boxes of the dependency graph").get_by_role("treeitem")
     before = [box.get_attribute("aria-label") for box in boxes.all()]
-    choice = selectors(page).get_by_role("radiogroup", name="batch", exact=True)
-    hint = choice.locator("xpath=..").get_attribute("title") or ""
-    assert "heat" in hint and "all elements" in hint
-    press_radio(page, "batch", "std")
+    press_radio(page, "Over the batch", "std", tensor(page))
     assert [box.get_attribute("aria-label") for box in boxes.all()] == before
     expect(tensor(page)).to_contain_text("std")

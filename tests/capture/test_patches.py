@@ -29,7 +29,7 @@ def everything() -> dict[str, Any]:
     """Every attribute of every place that may be patched, and the code of every function there."""
     places: list[Any] = [importlib.import_module(name) for name in OWNERS]
     places += [nn.Module, nn.Parameter, torch.jit.ScriptFunction, torch.autograd.Function, _SingleLevelFunction]
-    places += [torch.autograd, threading.Thread, ThreadPoolExecutor]
+    places += [torch.Tensor, torch._C._nested, torch.autograd, threading.Thread, ThreadPoolExecutor]
     found = {f"{p.__name__}.{key}": value for p in places for key, value in vars(p).items()}
     functions = {key: getattr(value, "__func__", value) for key, value in found.items()}
     return found | {f"code of {key}": f.__code__ for key, f in functions.items() if hasattr(f, "__code__")}
@@ -56,7 +56,7 @@ def test_names_are_exchanged_only_during_the_trace(unchanged: dict[str, Any]) ->
     seen: set[str] = set()
     endoscope.trace(lambda x: seen.update(exchanged(unchanged)) or x * 2, X)
     assert {"torch.nn.functional.has_torch_function", "Module._call_impl"} <= seen
-    assert {"Thread.start", "_SingleLevelFunction.apply", "Parameter.__new__"} <= seen
+    assert {"Thread.start", "_SingleLevelFunction.apply", "Tensor.__new__", "Tensor._make_subclass"} <= seen
     assert not exchanged(unchanged)
 
 

@@ -36,7 +36,11 @@ MAY_IMPORT_ANYTHING = {"cli"}
 
 # A method that is shorthand for a public function of a higher layer (`trace.validate()`) goes through the
 # public name, inside the method. Each such door is listed here: file -> public names.
-SHORTHANDS: dict[str, set[str]] = {"src/endoscope/capture/views/result.py": {"rerun", "validate"}}
+# A run that ends says what looks wrong in what it has recorded.
+SHORTHANDS: dict[str, set[str]] = {
+    "src/endoscope/capture/views/result.py": {"rerun", "validate"},
+    "src/endoscope/recording/telling.py": {"diagnose"},
+}
 
 
 def violations(path: Path) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from endoscope.query.liveness import is_running
 from endoscope.query.recording import Recording
-from endoscope.store import locking
+from endoscope.store.disk import locking
 from endoscope.store.writer import TrialWriter
 
 

@@ -16,7 +16,7 @@ from endoscope.query.presence import presence
 from endoscope.query.recording import Recording
 from endoscope.query.steps import Step
 from endoscope.schema.recording import GapRecord
-from endoscope.store import upkeep
+from endoscope.store.limit import upkeep
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import measured, step_record
 

@@ -1,6 +1,7 @@
 """What a run says by itself: where it records, and whatever went wrong, at once and at the end."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,8 +32,9 @@ def test_where_it_records_and_how_to_look(tmp_path: Path, capsys: pytest.Capture
     run.watch(model, optimizer)
     loop(model, optimizer, 3)
     run.close()
-    summary, commands = capsys.readouterr().err.splitlines()
-    assert summary.startswith("Endoscope: 3 steps, 3 recorded, ")
+    summary, found, commands = capsys.readouterr().err.splitlines()
+    assert summary.startswith("Endoscope: 3 steps, 3 recorded, ") and "B, no gaps: " in summary
+    assert found == "Endoscope: no error and no warning was found in what was recorded."
     assert (
         commands == f"Endoscope: what looks wrong:  endoscope check {run.path}    the page:  endoscope show {run.path}"
     )
@@ -117,6 +119,38 @@ def test_a_model_whose_parameters_come_later_has_its_optimizer(
     loop(model, optimizer, 2)
     run.close()
     assert not [one for one in recwarn.list if issubclass(one.category, RecordingWarning)]
+
+
+def test_what_looks_wrong_is_said_in_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3))
+    with endoscope.Run(tmp_path, when=1) as run:
+        run.watch(model)
+        loop(model, torch.optim.SGD(model.parameters(), lr=1e20), 4)
+    said = capsys.readouterr().err.splitlines()
+    place = said.index("Endoscope: this looks wrong:")
+    assert any(line.startswith("    ERROR  NaN or infinity at ") for line in said[place:])
+    assert said[-1].startswith("Endoscope: what looks wrong:  endoscope check ")
+
+
+def test_steps_that_were_left_out_are_counted_and_the_way_to_have_them_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = nn.Linear(4, 3)
+    with endoscope.Run(tmp_path, when=endoscope.policies.first(2), budget=1.0) as run:
+        run.watch(model)
+        loop(model, torch.optim.SGD(model.parameters(), lr=0.1), 10)
+    said = capsys.readouterr().err
+    assert re.search(r"\d+ of 10 steps were not recorded: `when` and a budget of 100 % of the", said)
+
+
+def test_whoever_chose_the_steps_without_a_budget_is_told_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = nn.Linear(4, 3)
+    with endoscope.Run(tmp_path, when=endoscope.policies.first(2)) as run:
+        run.watch(model)
+        loop(model, torch.optim.SGD(model.parameters(), lr=0.1), 10)
+    assert "were not recorded" not in capsys.readouterr().err
 
 
 CRASH = """

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from endoscope.server import app
 from endoscope.server.library import Library
 from endoscope.server.security import Access, is_loopback
-from endoscope.store.maps import Maps
+from endoscope.store.disk.maps import Maps
 from endoscope.store.writer import TrialWriter
 from tests.server.conftest import HOME
 from tests.store.made_up import step_record

@@ -11,7 +11,7 @@ import pytest
 from endoscope.errors import DamageWarning, ValueNotKept
 from endoscope.query.open import open as open_recording
 from endoscope.query.recording import Recording
-from endoscope.store.journal import from_line
+from endoscope.store.commits.journal import from_line
 from tests.store.made_up import check_steps, measured, raw_array, write_trial
 
 

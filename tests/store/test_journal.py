@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.store.files import Span
-from endoscope.store.journal import (
+from endoscope.store.commits.journal import (
     Commit,
     Copied,
     JournalReader,
@@ -17,6 +16,7 @@ from endoscope.store.journal import (
     most_bytes_of_line,
     to_line,
 )
+from endoscope.store.files import Span
 from endoscope.store.sealed import dump, seal, unseal
 
 JSON = st.recursive(

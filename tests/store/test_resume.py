@@ -21,8 +21,8 @@ import pytest
 from endoscope.errors import BadArgument, DamageWarning, StoreError
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import Key
-from endoscope.store import upkeep
-from endoscope.store.journal import from_line
+from endoscope.store.commits.journal import from_line
+from endoscope.store.limit import upkeep
 from endoscope.store.writer import TrialWriter
 from tests.house.tree import ROOT
 from tests.store.made_up import check_steps, measured, step_record, write_trial

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from endoscope.errors import LookupFailed, ValueNotKept
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import RawValues
-from endoscope.store.thinning import Recorded, choose
+from endoscope.store.limit.thinning import Recorded, choose
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import measured, step_record
 

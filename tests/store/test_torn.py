@@ -81,7 +81,7 @@ def test_data_that_never_arrives_is_damage(
 ) -> None:
     """After a while nobody waits any more: the rest of the step is shown, what is missing is named."""
     _, after = two_moments
-    monkeypatch.setattr("endoscope.store.contents.SETTLED_AFTER_SECS", -1.0)
+    monkeypatch.setattr("endoscope.store.commits.contents.SETTLED_AFTER_SECS", -1.0)
     trial = tmp_path / "trial"
     shutil.copytree(after, trial)
     stats = trial / "rank-0" / "stats-0001.arrow"

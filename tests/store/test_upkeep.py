@@ -6,7 +6,7 @@ import pytest
 
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GapRecord
-from endoscope.store import upkeep
+from endoscope.store.limit import upkeep
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import check_steps, step_record
 

@@ -1,18 +1,20 @@
 /** The distribution of one tensor, and perhaps of another one to compare with. */
-import type { Histogram } from "../model/histogram";
+import type { Distribution } from "../model/density";
 import { withoutCrowding } from "./axis";
-import { histogramAxis, type AxisKind, type HistogramAxis } from "./histogram_axis";
+import { heightOf, histogramAxis, type HistogramAxis, type Heights } from "./histogram_axis";
 import { Surface } from "./surface";
 import type { Theme } from "./theme";
 
 export interface HistogramInput {
-  readonly histogram: Histogram;
+  readonly distribution: Distribution;
   /** Drawn as an outline over the first. */
-  readonly other: Histogram | null;
-  readonly axis: AxisKind;
+  readonly other: Distribution | null;
+  readonly heights: Heights;
   readonly theme: Theme;
   readonly color: string;
   readonly otherColor: string;
+  /** Both are outlines with a thin fill: neither hides the other. */
+  readonly areSides?: boolean;
   /** Values to mark with a line: mean, quantiles. */
   readonly marks: readonly { readonly value: number; readonly label: string }[];
 }
@@ -45,9 +47,9 @@ export class HistogramPlot extends Surface {
 
   set(input: HistogramInput): void {
     this.input = input;
-    const all = input.other ? [input.histogram, input.other] : [input.histogram];
-    this.axis = histogramAxis(input.axis, all);
-    this.mass = this.axis?.mass(input.histogram) ?? new Float64Array();
+    const all = input.other ? [input.distribution, input.other] : [input.distribution];
+    this.axis = histogramAxis(all);
+    this.mass = this.axis?.mass(input.distribution) ?? new Float64Array();
     this.otherMass = input.other && this.axis ? this.axis.mass(input.other) : null;
     this.redraw();
   }
@@ -66,17 +68,24 @@ export class HistogramPlot extends Surface {
     const floor = this.height - BELOW;
     const top = Math.max(largest(this.mass), this.otherMass ? largest(this.otherMass) : 0) || 1;
     const step = width / this.axis.slices;
-    context.fillStyle = color;
-    this.mass.forEach((mass, i) => {
-      // Whatever is there is seen, be it one element in a million.
-      const height = mass > 0 ? Math.max(1.5, (mass / top) * (floor - ABOVE)) : 0;
-      context.fillRect(i * step, floor - height, Math.max(1, step - (step > 4 ? 1 : 0)), height);
-    });
+    if (this.input.areSides) this.drawOutline(this.mass, top, step, floor, color);
+    else this.drawBars(top, step, floor, color);
     if (this.otherMass) this.drawOutline(this.otherMass, top, step, floor, otherColor);
     context.fillStyle = theme.lineStrong;
     context.fillRect(0, floor, width, 1);
     this.drawTicks(floor);
     this.drawMarks(floor);
+  }
+
+  private drawBars(top: number, step: number, floor: number, color: string): void {
+    const { context } = this;
+    const heights = this.input?.heights ?? "linear";
+    context.fillStyle = color;
+    this.mass.forEach((mass, i) => {
+      // Whatever is there is seen, be it one element in a million.
+      const height = mass > 0 ? Math.max(1.5, heightOf(mass, top, heights) * (floor - ABOVE)) : 0;
+      context.fillRect(i * step, floor - height, Math.max(1, step - (step > 4 ? 1 : 0)), height);
+    });
   }
 
   private drawOutline(mass: Float64Array, top: number, step: number, floor: number, color: string): void {
@@ -86,11 +95,17 @@ export class HistogramPlot extends Surface {
     context.beginPath();
     context.moveTo(0, floor);
     mass.forEach((part, i) => {
-      const y = floor - (part / top) * (floor - ABOVE);
+      const y = floor - heightOf(part, top, this.input?.heights ?? "linear") * (floor - ABOVE);
       context.lineTo(i * step, y);
       context.lineTo((i + 1) * step, y);
     });
     context.lineTo(this.width, floor);
+    if (this.input?.areSides) {
+      context.globalAlpha = 0.14;
+      context.fillStyle = color;
+      context.fill();
+      context.globalAlpha = 1;
+    }
     context.stroke();
   }
 
@@ -129,14 +144,8 @@ export class HistogramPlot extends Surface {
   }
 
   private placeOf(value: number): number | null {
-    if (!this.axis) return null;
-    for (let slice = 0; slice < this.axis.slices; slice++) {
-      const [low, high] = this.axis.range(slice);
-      if (value < low || value > high) continue;
-      const inside = high > low ? (value - low) / (high - low) : 0.5;
-      return ((slice + inside) / this.axis.slices) * this.width;
-    }
-    return null;
+    if (!this.axis || value < this.axis.low || value > this.axis.high) return null;
+    return ((value - this.axis.low) / (this.axis.high - this.axis.low)) * this.width;
   }
 }
 

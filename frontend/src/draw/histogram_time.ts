@@ -1,7 +1,7 @@
 /** How a distribution moves during training: steps to the right, values upwards, the more mass the brighter. */
-import type { Histogram } from "../model/histogram";
+import { addUp, type Histogram } from "../model/histogram";
 import { shortNumber } from "../model/numbers";
-import { histogramAxis, type AxisKind, type HistogramAxis } from "./histogram_axis";
+import { histogramAxis, type HistogramAxis } from "./histogram_axis";
 import type { ShadeTable } from "./shades";
 import { Surface } from "./surface";
 import type { Theme } from "./theme";
@@ -10,7 +10,8 @@ export interface HistogramTimeInput {
   /** Ascending. */
   readonly steps: ArrayLike<number>;
   readonly histograms: readonly Histogram[];
-  readonly axis: AxisKind;
+  /** Its elements are whole numbers. */
+  readonly isWhole?: boolean;
   readonly table: ShadeTable;
   readonly theme: Theme;
   /** The step to mark; null for none. */
@@ -28,13 +29,15 @@ export interface TimeHit {
   readonly y: number;
 }
 
+const SLICES = 48;
+
 export class HistogramTimePlot extends Surface {
   private input: HistogramTimeInput | null = null;
   private axis: HistogramAxis | null = null;
   private masses: (Float64Array | undefined)[] = []; // of the columns that were drawn or pointed at
   private edges: readonly number[] = [];
   private image: { readonly pixels: OffscreenCanvas; readonly key: string } | null = null;
-  private drawn: Pick<HistogramTimeInput, "histograms" | "axis" | "table"> | null = null;
+  private drawn: Pick<HistogramTimeInput, "histograms" | "isWhole" | "table"> | null = null;
 
   constructor(
     canvas: HTMLCanvasElement,
@@ -55,7 +58,7 @@ export class HistogramTimePlot extends Surface {
   set(input: HistogramTimeInput): void {
     const { drawn } = this;
     const same =
-      drawn?.histograms === input.histograms && drawn.axis === input.axis && drawn.table === input.table;
+      drawn?.histograms === input.histograms && drawn.isWhole === input.isWhole && drawn.table === input.table;
     this.input = input;
     if (!same) this.prepare(input);
     this.redraw();
@@ -118,8 +121,8 @@ export class HistogramTimePlot extends Surface {
   }
 
   private massOf(column: number, axis: HistogramAxis): Float64Array {
-    const { histograms } = this.input as HistogramTimeInput;
-    return (this.masses[column] ??= axis.mass(histograms[column]));
+    const { histograms, isWhole = false } = this.input as HistogramTimeInput;
+    return (this.masses[column] ??= axis.mass({ histogram: histograms[column], isWhole }));
   }
 
   private drawScale(theme: Theme): void {
@@ -136,10 +139,11 @@ export class HistogramTimePlot extends Surface {
   }
 
   private prepare(input: HistogramTimeInput): void {
-    const { histograms, axis, table } = input;
-    this.drawn = { histograms, axis, table };
+    const { histograms, isWhole = false, table } = input;
+    this.drawn = { histograms, isWhole, table };
     this.edges = columnEdges(input.steps);
-    this.axis = histogramAxis(axis, histograms);
+    // One range for all steps, from the percentiles of all of them together.
+    this.axis = histogramAxis([{ histogram: addUp(histograms), isWhole }], SLICES);
     this.image = null;
     this.masses = [];
   }

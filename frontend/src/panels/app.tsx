@@ -26,7 +26,7 @@ export function App() {
       {state === null ? (
         <>
           <ProblemsBanner />
-          <Selectors />
+          <SharedSelectors />
           <Stage />
         </>
       ) : (
@@ -35,6 +35,14 @@ export function App() {
       <Help />
     </div>
   );
+}
+
+/** Views in which steps and kinds of value are chosen in the same way; others need none, or have their own. */
+const SELECTED: readonly Tab[] = ["graph", "metrics", "network", "views"];
+
+function SharedSelectors() {
+  const tab = usePart((page) => page.tab);
+  return SELECTED.includes(tab) ? <Selectors /> : null;
 }
 
 /** Tabs that draw much stay in the background once they were seen; others are made anew when they are chosen. */
@@ -73,7 +81,7 @@ function GraphTab({ isShown }: { readonly isShown: boolean }) {
     <div className="graph-tab">
       <LeftSide />
       <div className="middle"><GraphPanel /></div>
-      <Side side="right" title="Tensor" foldBelow={1000}>
+      <Side side="right" title="Tensor" foldBelow={0}>
         <Kept isShown={isShown}>{TENSOR}</Kept>
       </Side>
     </div>

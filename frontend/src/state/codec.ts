@@ -65,12 +65,13 @@ type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
 type Flat = Omit<Page, "look" | "other" | Group>;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
+  camera: orNull(list(number)), heights: oneOf(["linear", "log"]),
   side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text), follow: yes,
 };
 
 type Nested = Pick<Page, Group>;
 const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]: Form<Nested[G][F]> } } = {
-  heat: { statistic: text, mode: oneOf(HEAT_MODES) },
+  heat: { statistic: text, mode: oneOf(HEAT_MODES), range: orNull(list(number)) },
   overview: {
     filter: text, sort: text, columns: orNull(list(text)), chart: oneOf(["none", "parallel", "scatter"]), x: text,
     y: text, all: yes,
@@ -80,7 +81,7 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
     order: oneOf(["network", "differs"]), filter: text, open: orNull(list(text)), other: text,
   },
   series: { statistic: text, log: yes, histogram: yes },
-  metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]) },
+  metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)) },
   values: { axes: orNull(list(number)), index: list(number), sort: text, show: oneOf(["map", "numbers"]) },
 };
 

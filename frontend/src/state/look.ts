@@ -46,7 +46,12 @@ export interface Page {
   /** Pane B: only what differs from A; linked fields are absent. Empty: no comparison. */
   readonly other: Partial<Look>;
   /** Colours of the graph and of layers × steps; `blocks` and `trial` are of the latter, A − B of the former. */
-  readonly heat: { readonly statistic: string; readonly mode: HeatMode };
+  readonly heat: {
+    readonly statistic: string;
+    readonly mode: HeatMode;
+    /** Ends of the colours; null: from the numbers themselves. */
+    readonly range: readonly number[] | null;
+  };
   readonly overview: {
     /** Text, or an expression over columns. */
     readonly filter: string;
@@ -75,13 +80,19 @@ export interface Page {
   readonly edges: "selected" | "all";
   /** Open groups of the graph; null: as it likes. */
   readonly open: readonly string[] | null;
+  /** Of the graph: x, y and scale of its upper left corner; null: everything is fitted into view. */
+  readonly camera: readonly number[] | null;
   readonly series: { readonly statistic: string; readonly log: boolean; readonly histogram: boolean };
   readonly metrics: {
     readonly names: readonly string[];
     readonly smoothing: number;
     readonly log: boolean;
     readonly x: "step" | "time";
+    /** First and last place in view; null: all. */
+    readonly range: readonly number[] | null;
   };
+  /** Of bars of histograms. */
+  readonly heights: "linear" | "log";
   readonly values: {
     readonly axes: readonly number[] | null;
     readonly index: readonly number[];
@@ -119,13 +130,15 @@ export const FIRST_PAGE: Page = {
   trials: [],
   look: NO_LOOK,
   other: {},
-  heat: { statistic: "abs_mean", mode: "absolute" },
+  heat: { statistic: "abs_mean", mode: "absolute", range: null },
   overview: { filter: "", sort: "", columns: null, chart: "none", x: "", y: "", all: false },
   layers: { rows: "auto", columns: "true", order: "network", filter: "", open: null, other: "" },
   edges: "all",
   open: null,
+  camera: null,
   series: { statistic: "std", log: false, histogram: true },
-  metrics: { names: [], smoothing: 0, log: false, x: "step" },
+  metrics: { names: [], smoothing: 0, log: false, x: "step", range: null },
+  heights: "linear",
   values: { axes: null, index: [], sort: "", show: "map" },
   side: "findings",
   finding: null,

@@ -95,7 +95,7 @@ function currentChoices(pane: Pane): Choices {
   const kept = keptChoices[pane];
   // While the table of the next step is on its way, the choices of the one before are the best guess.
   if (kept && inputs.every((input, i) => input === kept.inputs[i] || (i === 2 && !table))) return kept.choices;
-  const choices = choicesOf(described, columns, { node, role, of }, table);
+  const choices = choicesOf(described, columns, { node, role, of }, columns && table);
   keptChoices[pane] = { inputs, choices, shown: null, version: -1 };
   return choices;
 }
@@ -115,7 +115,8 @@ function choicesOf(
   step: StepTable | null,
 ): Choices {
   const index = columns && indexOf(columns);
-  const ofNode = index?.ofNode.get(node ?? "") ?? [];
+  const anywhere = index?.ofNode.get(node ?? "") ?? [];
+  const ofNode = step ? thoseOf(step, columns as TensorColumns, node, anywhere) : anywhere;
   const ofRole = ofNode.filter((tensor) => columns?.role[tensor] === role);
   const ofTensor = ofRole.filter((tensor) => columns?.of[tensor] === of);
   const batch = Math.min(batchOf(columns, ofTensor), step?.batch || Infinity);
@@ -129,6 +130,15 @@ function choicesOf(
     manyRoles: index?.manyRoles ?? false,
     manyPasses: index?.manyPasses ?? false,
   };
+}
+
+/** Tensors of a node that the shown step has: a role or pass of another step is no choice here. */
+function thoseOf(
+  step: StepTable, columns: TensorColumns, node: string | null, tensors: readonly number[],
+): readonly number[] {
+  const there = new Set(step.rowsOf(node ?? "").map((row) => `${step.pass[row]} ${step.role[row]}`));
+  const left = tensors.filter((tensor) => there.has(`${columns.pass[tensor]} ${columns.role[tensor]}`));
+  return left.length ? left : tensors;
 }
 
 export interface ChooseOptions {

@@ -6,6 +6,8 @@ export interface Choice<T extends string> {
   readonly label: string;
   /** Why it cannot be chosen now; shown on hover. */
   readonly unavailable?: string | undefined;
+  /** A sentence on what it does; shown on hover. */
+  readonly title?: string | undefined;
 }
 
 interface Props<T extends string> {
@@ -24,7 +26,7 @@ export function Segments<T extends string>({ label, choices, value, onChange, qu
       {!quiet && <span className="label">{label}</span>}
       <span className="segments">
         {choices.map((choice) => (
-          <label key={choice.value} title={choice.unavailable}>
+          <label key={choice.value} title={choice.unavailable ?? choice.title}>
             <input
               type="radio"
               name={name}

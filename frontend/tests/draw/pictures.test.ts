@@ -5,11 +5,9 @@ import {
   blockOf, cellAtPoint, cellsInView, copyText, HEAD_HEIGHT, HEAD_WIDTH, moveCell,
 } from "../../src/draw/grid_cells";
 import { heatmapPixels } from "../../src/draw/heatmap_image";
-import { histogramAxis } from "../../src/draw/histogram_axis";
 import { columnEdges } from "../../src/draw/histogram_time";
 import { shadeTable } from "../../src/draw/shades";
 import { divergingScale, linearScale, SHADE_NAN } from "../../src/model/heat";
-import { binOf } from "../../src/model/histogram";
 import { defaultChoice, sliceOf } from "../../src/model/slices";
 
 const table = shadeTable("linear", "light", [255, 255, 255]);
@@ -55,50 +53,6 @@ test("ticks are round and inside", () => {
   expect(roundTicks(-0.0469, 0.0469, 4)).toEqual([-0.04, -0.02, 0, 0.02, 0.04]);
   expect(roundTicks(3, 3, 4)).toEqual([3]);
   expect(withoutCrowding([0, 10, 30, 45, 70], (x) => x, 25)).toEqual([0, 30, 70]);
-});
-
-test("one axis for all histograms", () => {
-  const histograms = [{ first: binOf(0.5), counts: [4] }, { first: binOf(-2), counts: [1, 1] }];
-  const log = histogramAxis("log", histograms);
-  expect(log?.range(0)[0]).toBeLessThan(-2);
-  for (const histogram of histograms) {
-    for (const kind of ["log", "linear"] as const) {
-      const mass = histogramAxis(kind, histograms)?.mass(histogram) ?? [];
-      expect([...mass].reduce((a, b) => a + b, 0)).toBeCloseTo(1);
-    }
-  }
-  const linear = histogramAxis("linear", histograms);
-  expect(linear?.low).toBe(-(linear?.high ?? 0));
-  expect(log?.ticks.map((tick) => tick.text)).toContain("−1");
-  expect(histogramAxis("log", [{ first: 128, counts: [] }])).toBeNull();
-});
-
-test("decades next to zero that hold next to nothing are folded, and nothing is lost", () => {
-  const counts = new Array<number>(binOf(1) - binOf(-1) + 1).fill(0);
-  counts[0] = counts[counts.length - 1] = 5000;
-  counts[binOf(1e-6) - binOf(-1)] = 2;
-  counts[128 - binOf(-1)] = 70; // zeros
-  const histogram = { first: binOf(-1), counts };
-  const axis = histogramAxis("log", [histogram]);
-  expect(axis?.slices).toBeLessThan(14);
-  const mass = axis?.mass(histogram) ?? new Float64Array();
-  expect(mass.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
-  const middle = (mass.length - 1) / 2;
-  expect(mass[middle]).toBeCloseTo(70 / 10072);
-  expect(axis?.range(middle)).toEqual([0, 0]);
-  expect(axis?.range(middle + 1)[0]).toBe(0);
-  expect(mass[middle + 1]).toBeCloseTo(2 / 10072, 8);
-  expect(axis?.range(mass.length - 3)).toEqual([1, 1.5]);
-});
-
-test("folding keeps a bar on the side that has next to nothing", () => {
-  const counts = new Array<number>(binOf(4) - 127 + 1).fill(0);
-  counts[0] = 1; // one tiny negative number
-  counts[counts.length - 1] = 3000;
-  const histogram = { first: 127, counts };
-  const mass = histogramAxis("log", [histogram])?.mass(histogram) ?? new Float64Array();
-  expect(mass.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
-  expect(mass[0]).toBeCloseTo(1 / 3001);
 });
 
 test("every recorded step is as wide as the time it stands for", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { gaussian, generator } from "../networks";
 import {
-  addUp, BINS, binOf, binRange, binSpan, decadeBins, histogramOf, onLinearAxis, total, valueSpan, ZERO_BIN,
+  addUp, BINS, binOf, binRange, binSpan, histogramOf, total, ZERO_BIN,
 } from "../../src/model/histogram";
 
 test("bins cover the line without gaps, from negative to positive", () => {
@@ -32,31 +32,6 @@ test("adding up, spans, totals", () => {
   expect(total(sum)).toBe(10);
   expect(binSpan([{ first: 3, counts: [] }])).toEqual([BINS, -1]);
   expect(addUp([]).counts).toHaveLength(0);
-});
-
-test("on the linear axis nothing is lost", () => {
-  const histogram = { first: 110, counts: [1, 0, 5, 2, 9, 4, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 1, 1] };
-  const [low, high] = valueSpan([histogram], 0);
-  const sum = (values: Float64Array): number => values.reduce((a, b) => a + b, 0);
-  expect(sum(onLinearAxis(histogram, low, high, 40))).toBeCloseTo(1);
-});
-
-test("the linear axis agrees with counting by hand", () => {
-  const histogram = { first: binOf(1), counts: [2, 2] }; // two in [1, 1.5), two in [1.5, 2)
-  expect([...onLinearAxis(histogram, 1, 2, 4)]).toEqual([0.25, 0.25, 0.25, 0.25]);
-  expect([...onLinearAxis({ first: ZERO_BIN, counts: [3] }, -1, 1, 2)]).toEqual([0, 1]);
-});
-
-test("a sliver at the ends does not set the range", () => {
-  const counts = new Array<number>(30).fill(0);
-  counts[0] = 10_000;
-  counts[29] = 1;
-  expect(valueSpan([{ first: 140, counts }])).toEqual(binRange(140));
-});
-
-test("decades on the axis of bins", () => {
-  expect(decadeBins(binOf(-0.1), binOf(0.1)).map(([, value]) => value)).toContain(0);
-  expect(decadeBins(binOf(0.05), binOf(20)).map(([, value]) => value)).toEqual([0.1, 1, 10]);
 });
 
 test("counting by bits agrees with counting by logarithms", () => {

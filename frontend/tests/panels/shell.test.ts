@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { buildGraph } from "../../src/model/graph";
 import type { GraphSourceNode } from "../../src/model/source";
-import { costOf, lossName, ofWords } from "../../src/panels/shell/facts";
+import { shareOfTime } from "../../src/panels/run/facts";
+import { lossName, ofWords } from "../../src/panels/shell/facts";
 import { outlineRows } from "../../src/panels/shell/outline_rows";
 import type { Trial } from "../../src/state/data";
 
@@ -22,10 +23,10 @@ test.each([
 
 test("what recording cost is a share of the time since the beginning", () => {
   const steps = { seconds: [1, 2], time: [150, 200] };
-  expect(costOf(trial({ steps }))).toBeCloseTo(0.03);
-  expect(costOf(trial({ steps, config: { endoscope: { recording_seconds: 10 } } })), "thinned steps cost, too").toBeCloseTo(0.1);
-  expect(costOf(trial({})), "nothing recorded").toBeNull();
-  expect(costOf(trial({ steps, updated: 101, created: 199 })), "clocks that make no sense").toBeNull();
+  expect(shareOfTime(trial({ steps }))).toBeCloseTo(0.03);
+  expect(shareOfTime(trial({ steps, config: { endoscope: { recording_seconds: 10 } } })), "thinned steps cost, too").toBeCloseTo(0.1);
+  expect(shareOfTime(trial({})), "nothing recorded").toBeNull();
+  expect(shareOfTime(trial({ steps, updated: 101, created: 199 })), "clocks that make no sense").toBeNull();
 });
 
 test("gradients are named after their loss", () => {

@@ -27,9 +27,10 @@ from endoscope.capture.record.hot_path import attach
 from endoscope.capture.record.keeping import Keeper, Save, make_keeper
 from endoscope.capture.record.leaves import named_arguments
 from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.source import line_of_error
 from endoscope.capture.record.unseen import look_for_unseen
 from endoscope.capture.views.result import Trace
-from endoscope.errors import BadArgument
+from endoscope.errors import BadArgument, EndoscopeError
 from endoscope.schema.ops import Kind
 
 Target = torch.nn.Module | Callable[..., Any]
@@ -74,9 +75,27 @@ def _call(found: Trace, target: Target, args: Any, kwargs: Any, final: Callable[
     if not is_module:
         recorder.inside_target, recorder.stranger_kind = True, Kind.CONSTANT
         recorder.add_inputs(named_arguments(target, args, kwargs))
-    found.result = final(target(*args, **kwargs))
+    try:
+        result = target(*args, **kwargs)
+    except Exception as error:
+        _say_whose_error(error, found.name, args, kwargs)
+        raise
+    found.result = final(result)
     if not is_module or not any(s.kind == Kind.OUTPUT for s in recorder.sources.values()):
         recorder.add_outputs(found.result)
+
+
+def _say_whose_error(error: Exception, name: str, args: Any, kwargs: Any) -> None:
+    """The last frames of the traceback are ours, so it would look like an error of Endoscope's."""
+    if isinstance(error, EndoscopeError):
+        return
+    shapes = [f"{n}: {tuple(one.shape)}" for n, one in [*enumerate(args), *kwargs.items()] if hasattr(one, "shape")]
+    line = line_of_error(error)
+    with contextlib.suppress(Exception):  # an exception class may forbid it
+        error.add_note(
+            f"{name} raised this itself{f', at {line}' if line else ''}; without endoscope.trace it does the same. "
+            f"Shapes of its arguments: {', '.join(shapes) or 'it got no tensor'}."
+        )
 
 
 def dry_run(target: Target, args: Any, kwargs: Any, seed: int | None = None) -> Trace:

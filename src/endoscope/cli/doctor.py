@@ -133,7 +133,7 @@ def _port(_: Path) -> Iterator[Result]:
 
 def _root(root: Path) -> Iterator[Result]:
     """Whether trials can be written, and told apart from those that ended."""
-    from endoscope.store import locking
+    from endoscope.store.disk import locking
 
     there = next(folder for folder in [root.absolute(), *root.absolute().parents] if folder.exists())
     if not there.is_dir():

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 from endoscope.query.recording import Recording
-from endoscope.store import locking, paths
+from endoscope.store import paths
+from endoscope.store.disk import locking
 
 _QUIET_SECS = 120
 

@@ -159,7 +159,7 @@ class Recording:
         """The tree of modules of what was watched."""
         return self._reader.modules()
 
-    def graph(self, step: int, *, type: str | None = None) -> dict[str, Any]:
+    def graph(self, step: int | None = None, *, type: str | None = None) -> dict[str, Any]:
         """The dependency graph of a step, as plain data."""
         found = self.tables.steadily(lambda steps: steps.at(step, type)[0])
         data = self.tables.graph(found.graph)
@@ -206,7 +206,7 @@ class Recording:
     def tensor(
         self,
         node: str,
-        step: int,
+        step: int | None = None,
         *,
         of: str = "value",
         role: str | None = None,
@@ -227,24 +227,30 @@ class Recording:
 
         return self.tables.steadily(find)
 
-    def statistics(self, node: str, step: int, **which: Any) -> dict[str, float]:
+    def statistics(self, node: str, step: int | None = None, **which: Any) -> dict[str, float]:
         """All statistics of the whole tensor at one step; `of`, `role`, `pass_`, `type` as for `series`."""
         return values.statistics(self._row("stats", node, step, **which))
 
-    def histogram(self, node: str, step: int, **which: Any) -> Histogram:
+    def histogram(self, node: str, step: int | None = None, **which: Any) -> Histogram:
         """Edges and counts; the bins are the same for all tensors, so counts can be added."""
         return values.histogram(self._row("stats", node, step, **which))
 
-    def samples(self, node: str, step: int, **which: Any) -> dict[str, np.ndarray]:
+    def samples(self, node: str, step: int | None = None, **which: Any) -> dict[str, np.ndarray]:
         """Statistics of every sample at one step: name -> array; `sample` says which sample is which."""
         return values.samples(self._row("samples", node, step, **which))
 
-    def units(self, node: str, step: int, **which: Any) -> dict[str, np.ndarray]:
+    def units(self, node: str, step: int | None = None, **which: Any) -> dict[str, np.ndarray]:
         """Statistics of every unit over the batch at one step: name -> array of the shape of the units."""
         return values.units(self._row("units", node, step, **which))
 
     def spectrum(
-        self, node: str, step: int, *, role: str | None = None, pass_: int | None = None, type: str | None = None
+        self,
+        node: str,
+        step: int | None = None,
+        *,
+        role: str | None = None,
+        pass_: int | None = None,
+        type: str | None = None,
     ) -> spectra.Spectrum:
         """Largest singular values and effective rank of a matrix, at a step where they were asked for."""
         return spectra.find(self.tables.steadily(lambda steps: steps.at(step, type)[0]), node, role, pass_)
@@ -288,7 +294,7 @@ class Recording:
         self,
         table: str,
         node: str,
-        step: int,
+        step: int | None,
         *,
         of: str = "value",
         role: str | None = None,

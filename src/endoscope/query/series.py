@@ -116,6 +116,9 @@ class Metrics(Mapping[str, Series]):
             raise LookupFailed(f"There is no metric {name!r}. Nearest: {near}.")
         return found
 
+    def __call__(self, *_: Any) -> Any:
+        raise BadArgument("recording.metrics is no method but a mapping by name. Type: recording.metrics['lr'].values")
+
     def __iter__(self) -> Any:
         return iter(self._names())
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from endoscope.errors import LookupFailed
+from endoscope.errors import BadArgument, LookupFailed
 from endoscope.store.reader import RankReader
 from endoscope.store.sealed import load
 from endoscope.store.streams import to_list
@@ -83,8 +83,10 @@ class Steps:
         self.superseded = [step for step in self._all if step.ordinal in superseded]
         self._index(gone)
 
-    def at(self, number: int, type_: str | None) -> list[Step]:
+    def at(self, number: int | None, type_: str | None) -> list[Step]:
         """The steps with a number, newest first; an error that says what is near if there is none."""
+        if number is None:
+            raise BadArgument(self._which_step())
         found = [self.list[place] for place in self._ordinals_of.get(number, [])]
         if type_ is not None:
             self.check_type(type_)
@@ -92,6 +94,14 @@ class Steps:
         if not found:
             raise LookupFailed(self._no_such_step(number, type_))
         return found[::-1]
+
+    def _which_step(self) -> str:
+        if not self.list:
+            return "This asks for one step, but no step was recorded. `endoscope check` says why."
+        first, last = self.list[0].number, self.list[-1].number
+        return (
+            f"This needs the number of a step: step={last}. Recorded are {len(self.list)} steps from {first} to {last}."
+        )
 
     def check_type(self, type_: str) -> None:
         if type_ not in self.types:
@@ -131,7 +141,7 @@ class Steps:
         contents = self._reader.contents
         superseded = [step for step in self.superseded if step.number == number]
         if number not in self._ordinals_of and superseded:
-            back_to = contents.superseding.end_of(contents.session_of.get(superseded[-1].ordinal, 0))
+            back_to = contents.end_of(contents.session_of.get(superseded[-1].ordinal, 0))
             seen = f"Step {number} was superseded when the trial was resumed from step {back_to}"
         elif number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
             seen = f"Step {number} was removed to stay within max_bytes"

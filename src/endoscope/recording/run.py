@@ -33,13 +33,15 @@ from endoscope.recording.output.raw import Keep
 from endoscope.recording.output.spectra import Spectra
 from endoscope.recording.output.worker import Worker
 from endoscope.recording.silent import Silent
+from endoscope.recording.status import Status
 from endoscope.recording.steps.step import Step
 from endoscope.recording.steps.steps import Steps
 from endoscope.recording.steps.strangers import Strangers
 from endoscope.recording.steps.watch import OptimizerLike, make_watch
+from endoscope.recording.voice import make_voice
 from endoscope.schema import plugins
 from endoscope.schema.recording import GapRecord
-from endoscope.store.resuming import iteration_before
+from endoscope.store.resuming import bytes_in, iteration_before
 from endoscope.store.vacancy import withdraw
 from endoscope.store.writer import TrialWriter
 
@@ -70,6 +72,7 @@ class Run:
         config: Mapping[str, Any] | None = None,
         resume: bool = False,
         enabled: bool = True,
+        status: bool = False,
     ) -> None:
         self.strict = strict
         kept = Keep.of(keep)
@@ -78,6 +81,7 @@ class Run:
         if max_bytes is _DEFAULT:
             max_bytes = MAX_BYTES if when is None else None
         self._budget = None if budget is None else Budget(budget)
+        self._when_was_said = when is not None
         self._limits = {"budget_fraction": budget, "max_bytes": max_bytes}
         self._schedule = Schedule(when, self._budget)
         self.shield = Shield(strict, self._gap)
@@ -96,7 +100,9 @@ class Run:
         self.closed = False
         self._at_exit = functools.partial(_close_quietly, weakref.ref(self))
         atexit.register(self._at_exit)
-        telling.say(telling.beginning(self.path, trial, resume and self._writer.next_step > 0))
+        self._voice = make_voice()
+        self._voice.begin(telling.beginning(self.path, trial, resume and self._writer.next_step > 0))
+        self._status = Status(self.path, self._voice.status, self._so_far) if status else None
 
     @property
     def path(self) -> str:
@@ -224,35 +230,37 @@ class Run:
         self._worker.put(self._writer.close)
         self._worker.stop()
         atexit.unregister(self._at_exit)
-        if self._has_failed and withdraw(self._writer.path):
-            telling.say(telling.WITHDRAWN)
-        else:
-            for line in [self._summary(), *self._all_concerns(), telling.commands(self.path)]:
-                telling.say(line)
+        if self._status is not None:
+            self._status.stop()
+        is_withdrawn = self._has_failed and withdraw(self._writer.path)
+        self._voice.end([telling.WITHDRAWN] if is_withdrawn else self._last_words())
 
-    def _all_concerns(self) -> list[str]:
-        """What has to be said again, and what is known only at the end."""
-        found = [*self._strangers.said]
-        if not self._was_watched and not self._writer.tensors:
-            found.append(telling.NO_MODEL)
-        elif not any(recorded for _, recorded in self._schedule.counts().values()):
-            found.append(telling.NO_STEP)
-        return found
-
-    def _summary(self) -> str:
-        """One line: what there is of how many steps, what it cost, and what is missing."""
-        counts = self._schedule.counts().values()
-        seen, recorded = sum(seen for seen, _ in counts), sum(recorded for _, recorded in counts)
-        if self._budget is not None:
-            allowed = f"allowed: {100 * self._budget.fraction:g} % and {CREDIT_SECONDS:g} s"
-            percent = 100 * self._budget.share
-            share = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
-            cost = f"{share} % of the training time ({allowed})"
-        else:
-            cost = f"{self._finisher.seconds + self._worker.seconds:.2g} s"
+    def _last_words(self) -> list[str]:
+        """How much there is, what went wrong, what looks wrong, and how to go on."""
+        seen, recorded = telling.counts(self._schedule)
+        size = bytes_in(self._writer.path)
         gaps = self._gaps + self._finisher.gaps
         missing = f"{gaps} gap{'s' * (gaps != 1)}" if gaps else "no gaps"
-        return f"{seen} steps, {recorded} recorded, {cost}, {missing}: {self.path}"
+        cost = self._cost() + telling.allowed(self._budget, CREDIT_SECONDS)
+        summary = f"{seen} steps, {recorded} recorded, {cost}, {telling.human_bytes(size)}, {missing}: {self.path}"
+        concerns = [*self._strangers.said]
+        if not self._was_watched and not self._writer.tensors:
+            concerns.append(telling.NO_MODEL)
+        elif not recorded:
+            concerns.append(telling.NO_STEP)
+        concerns.append(telling.left_out(seen, recorded, self._budget, was_chosen=self._when_was_said))
+        try:
+            found = telling.findings(self.path, size)
+        except Exception as error:  # a program that ends must not end with our error
+            found = [f"the recording could not be checked: {type(error).__name__}: {error}"]
+        return [summary, *filter(None, concerns), *found, telling.commands(self.path)]
+
+    def _cost(self) -> str:
+        return telling.cost(self._budget, self._finisher.seconds + self._worker.seconds)
+
+    def _so_far(self, found: str) -> str:
+        """For the status line."""
+        return telling.status(telling.counts(self._schedule), self._cost(), bytes_in(self._writer.path), found)
 
     def __enter__(self) -> Run:
         return self

@@ -18,8 +18,6 @@ from endoscope.store.paths import UNFINISHED
 
 Bytes = bytes | memoryview
 
-_BINARY = getattr(os, "O_BINARY", 0)
-
 
 class Span(NamedTuple):
     """Bytes of a file and their checksum."""
@@ -39,18 +37,19 @@ class AppendFile:
         self._written = self.size
         self._is_torn = False
         how = os.O_CREAT | os.O_EXCL if size is None else 0
-        self._descriptor = os.open(path, how | os.O_WRONLY | _BINARY, 0o666)
+        self._descriptor = os.open(path, how | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         if size is not None:
             self._cut_off()
 
-    def append(self, buffers: Sequence[Bytes]) -> Span:
+    def append(self, data: Bytes) -> Span:
         """Write behind what was appended before; nobody may rely on it before `settle`."""
         if self._is_torn:
             self._cut_off()
         self._is_torn = True  # until settled: also when the next line fails half-way
         start = self._written
-        self._written += write_all(self._descriptor, buffers)
-        return Span(start, self._written, checksum(buffers))
+        write_all(self._descriptor, data)
+        self._written += len(data)
+        return Span(start, self._written, zlib.crc32(data))
 
     def settle(self) -> None:
         self.size = self._written
@@ -75,40 +74,24 @@ class AppendFile:
         self._is_torn = False
 
 
-def checksum(buffers: Sequence[Bytes]) -> int:
-    """Of all buffers, one after the other."""
-    crc = 0
-    for buffer in buffers:
-        crc = zlib.crc32(buffer, crc)
-    return crc
-
-
-def write_whole(path: Path, buffers: Sequence[Bytes]) -> Span:
+def write_whole(path: Path, data: Bytes) -> Span:
     """Write a file under another name and rename it, so that nobody meets a part of it."""
     unfinished = path.with_name(path.name + UNFINISHED)
     try:
-        descriptor = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | _BINARY, 0o666)
-        try:
-            size = write_all(descriptor, buffers)
-        finally:
-            os.close(descriptor)
+        with unfinished.open("wb", buffering=0) as file:
+            write_all(file.fileno(), data)
         os.replace(unfinished, path)
     except BaseException:
         remove(unfinished)
         raise
-    return Span(0, size, checksum(buffers))
+    return Span(0, len(data), zlib.crc32(data))
 
 
-def write_all(descriptor: int, buffers: Sequence[Bytes]) -> int:
-    """Write all bytes; returns how many these are.
-
-    A disk that is nearly full takes a part of them, and raises at the next attempt.
-    """
-    for buffer in buffers:
-        waiting = memoryview(buffer).cast("B")
-        while len(waiting):
-            waiting = waiting[_write_some(descriptor, [waiting]) :]
-    return sum(map(len, buffers))
+def write_all(descriptor: int, data: Bytes) -> None:
+    """Write all bytes. A disk that is nearly full takes a part of them, and raises at the next attempt."""
+    waiting = memoryview(data).cast("B")
+    while len(waiting):
+        waiting = waiting[_write_some(descriptor, [waiting]) :]
 
 
 def _write_some(descriptor: int, buffers: Sequence[Bytes]) -> int:
@@ -124,14 +107,8 @@ def remove(path: Path) -> None:
 
 def sync(path: Path) -> None:
     """Make a file survive a power failure; one that has gone meanwhile need not."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | _BINARY)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with contextlib.suppress(FileNotFoundError), path.open("r+b", buffering=0) as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

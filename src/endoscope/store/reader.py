@@ -25,14 +25,13 @@ import pyarrow as pa
 
 from endoscope.errors import DamageWarning
 from endoscope.schema.recording import NO_STEP, TABLES, THINNED
-from endoscope.store import checking, paths, streams, unnamed
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
+from endoscope.store import checking, paths, streams
+from endoscope.store.commits import unnamed
+from endoscope.store.commits.contents import NUMBERED, Chunk, Contents
+from endoscope.store.commits.journal import JournalReader
+from endoscope.store.disk.maps import Maps
 from endoscope.store.files import Span
-from endoscope.store.journal import JournalReader
-from endoscope.store.maps import Maps
 from endoscope.store.sealed import unseal
-from endoscope.store.superseding import TABLES as NUMBERED
 
 _MOST_ROUNDS = 5
 _NO_JOURNAL = "is missing: nothing can be checked, and the last step may be incomplete"
@@ -344,7 +343,7 @@ class RankReader:
 
     def _without_superseded(self, name: str, batch: pa.RecordBatch, chunk: Chunk) -> pa.RecordBatch:
         """The rows of steps whose place no later session has taken."""
-        end = self.contents.superseding.end_of(chunk.session) if name in NUMBERED else None
+        end = self.contents.end_of(chunk.session) if name in NUMBERED else None
         if end is None:
             return batch
         stay = streams.to_numpy(batch.column("step")) < end

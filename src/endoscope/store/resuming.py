@@ -20,10 +20,9 @@ from typing import NamedTuple
 from endoscope.errors import StoreError
 from endoscope.schema.recording import NO_STEP, PER_STEP, TABLES, THINNED, Key
 from endoscope.store import paths
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Chunk, Contents
 from endoscope.store.files import remove
-from endoscope.store.ledger import Ledger
+from endoscope.store.limit.ledger import Ledger
 from endoscope.store.reader import RankReader
 from endoscope.store.streams import to_list, to_numpy
 

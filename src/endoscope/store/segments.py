@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from endoscope.schema.recording import TABLES
 from endoscope.store import paths, streams
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Chunk, Contents
+from endoscope.store.commits.journal import Copied
 from endoscope.store.files import AppendFile, Bytes, Span, remove, sync
-from endoscope.store.journal import Copied
 
 SEGMENT_BYTES = 32 * 2**20
 
@@ -56,7 +55,7 @@ class Segments:
         file = self._open.get(table)
         if file is None:
             file = self._open[table] = AppendFile(self._folder / self._next_name(table))
-        span = file.append([message] if file.size else [streams.schema_message(table), message])
+        span = file.append(message if file.size else b"".join([streams.schema_message(table), message]))
         return file.path.name, span
 
     def settle(self) -> None:
@@ -109,7 +108,7 @@ class Segments:
         file = AppendFile(self._folder / name)
         try:
             for ordinal, message in messages:
-                span = file.append([message] if file.size else [bytes(schema.serialize()), message])
+                span = file.append(message if file.size else b"".join([schema.serialize(), message]))
                 copied.append(Copied(*span, ordinal))
                 file.settle()
             sync(file.path)

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from functools import cache
+from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,22 +22,12 @@ from safetensors import SafetensorError, TensorSpec, safe_open, serialize
 from endoscope.schema.recording import RAW_DTYPES, RawValues
 from endoscope.store.sealed import load
 
-
-class _Float(NamedTuple):
-    """A float of 8 bits that numpy does not know: sign, exponent, mantissa."""
-
-    exponent_bits: int
-    mantissa_bits: int
-    bias: int
-    has_infinity: bool
-    zero_sign_is_nan: bool  # the "fnuz" kinds: -0 is NaN, and nothing else is
-
-
-_FLOATS8 = {
-    "F8_E4M3": _Float(4, 3, 7, has_infinity=False, zero_sign_is_nan=False),
-    "F8_E5M2": _Float(5, 2, 15, has_infinity=True, zero_sign_is_nan=False),
-    "F8_E4M3FNUZ": _Float(4, 3, 8, has_infinity=False, zero_sign_is_nan=True),
-    "F8_E5M2FNUZ": _Float(5, 2, 16, has_infinity=False, zero_sign_is_nan=True),
+#: Floats of 8 bits: bits of the exponent, its bias, and the numbers that do not follow from their bits.
+_FLOATS8: dict[str, tuple[int, int, dict[int, float]]] = {
+    "F8_E4M3": (4, 7, {0x7F: nan, 0xFF: nan}),
+    "F8_E5M2": (5, 15, {0x7C: inf, 0xFC: -inf, **dict.fromkeys((0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF), nan)}),
+    "F8_E4M3FNUZ": (4, 8, {0x80: nan}),
+    "F8_E5M2FNUZ": (5, 16, {0x80: nan}),
 }
 _NUMPY = {
     "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
@@ -155,26 +146,16 @@ def decode(stored: np.ndarray, dtype: str) -> np.ndarray:
 @cache
 def _all_values_of(dtype: str) -> np.ndarray:
     """The 256 numbers of an 8-bit float."""
+    bits = np.arange(256)
     if dtype == "F8_E8M0":  # a power of two, no sign
-        return np.array([2.0 ** (bits - 127) for bits in range(255)] + [np.nan], dtype=np.float32)
-    return np.array([_value_of(bits, _FLOATS8[dtype]) for bits in range(256)], dtype=np.float32)
-
-
-def _value_of(bits: int, kind: _Float) -> float:
-    sign = -1.0 if bits & 0x80 else 1.0
-    exponent = (bits & 0x7F) >> kind.mantissa_bits
-    mantissa = bits & ((1 << kind.mantissa_bits) - 1)
-    if kind.zero_sign_is_nan:
-        if bits == 0x80:
-            return float("nan")
-    elif exponent == (1 << kind.exponent_bits) - 1:
-        if kind.has_infinity:
-            return sign * float("inf") if mantissa == 0 else float("nan")
-        if bits & 0x7F == 0x7F:
-            return float("nan")
-    if exponent == 0:
-        return sign * mantissa * 2.0 ** (1 - kind.bias - kind.mantissa_bits)
-    return sign * (1 + mantissa / (1 << kind.mantissa_bits)) * 2.0 ** (exponent - kind.bias)
+        return np.asarray(np.where(bits < 255, np.ldexp(1.0, bits - 127), nan), np.float32)
+    exponent_bits, bias, special = _FLOATS8[dtype]
+    mantissa_bits = 7 - exponent_bits
+    exponent, mantissa = np.divmod(bits & 0x7F, 1 << mantissa_bits)
+    whole = np.where(exponent > 0, mantissa + (1 << mantissa_bits), mantissa)  # the smallest have no leading one
+    values = np.ldexp(whole, np.maximum(exponent, 1) - bias - mantissa_bits) * np.where(bits < 128, 1.0, -1.0)
+    values[list(special)] = list(special.values())
+    return np.asarray(values, np.float32)
 
 
 @cache  # numpy takes long to say what a dtype is called

@@ -15,7 +15,8 @@ import re
 import time
 from pathlib import Path
 
-from endoscope.store import locking, paths
+from endoscope.store import paths
+from endoscope.store.disk import locking
 
 _LONG_SECS = 600  # some network file systems let two machines hold one lock
 _RANK = "rank-0"

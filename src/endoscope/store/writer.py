@@ -29,17 +29,17 @@ from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import JournalWriter, most_bytes_of_line
+from endoscope.store.disk.locking import FolderLock
+from endoscope.store.disk.syncing import Syncing
 from endoscope.store.files import Bytes, Span, remove, write_whole
-from endoscope.store.journal import JournalWriter, most_bytes_of_line
-from endoscope.store.ledger import Ledger
-from endoscope.store.locking import FolderLock
-from endoscope.store.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
+from endoscope.store.limit.ledger import Ledger
+from endoscope.store.limit.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
+from endoscope.store.limit.upkeep import Upkeep
 from endoscope.store.sealed import dump, seal
 from endoscope.store.segments import SEGMENT_BYTES, Segments
 from endoscope.store.streams import batch_message
-from endoscope.store.syncing import Syncing
-from endoscope.store.upkeep import Upkeep
 from endoscope.store.vacancy import vacate
 
 SYNC_EVERY_SECS = 1.0
@@ -119,7 +119,7 @@ class TrialWriter:
             if resume:
                 about = description.resumed(folder, about)
             if rank == 0:
-                write_whole(folder / paths.TRIAL, [description.text_of(about)])
+                write_whole(folder / paths.TRIAL, description.text_of(about))
             return cls(folder, rank, about, max_bytes, lock)
         except OSError as error:
             raise StoreError(f"Rank {rank} cannot be recorded in {folder}: {error}.") from error
@@ -342,7 +342,7 @@ class TrialWriter:
         has_room = self._room.make(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
         self._gaps_of(self._room.said)
         if has_room:
-            write_whole(path, [text])
+            write_whole(path, text)
             beside[path.name] = len(text)
         else:
             self._say_once(path.name)
@@ -360,10 +360,10 @@ class TrialWriter:
     def _write_file(self, name: str, data: Bytes) -> Span:
         path = self._folder / name
         try:
-            return write_whole(path, [data])
+            return write_whole(path, data)
         except FileNotFoundError:  # the first one in its folder
             path.parent.mkdir(exist_ok=True)
-            return write_whole(path, [data])
+            return write_whole(path, data)
 
     def _after_commit(self) -> None:
         """What must not look like a failed commit when it fails."""

@@ -1,6 +1,5 @@
 /** A against B: statistics, histograms over each other, curves, and values subtracted where shapes agree. */
 import { useMemo, useState } from "react";
-import type { AxisKind } from "../../draw/histogram_axis";
 import type { Compared } from "../../model/differences";
 import { percent, shortNumber, wholeNumber } from "../../model/numbers";
 import { eitherOf, statisticName, statisticNamed } from "../../model/statistics";
@@ -11,6 +10,7 @@ import { NumberText } from "../../ui/number";
 import { Section } from "../../ui/parts";
 import { Curves, type Curve } from "../curves/curves";
 import { Distribution } from "../tensor/distribution";
+import { distributionOf } from "../tensor/histogram_words";
 import { curvesOf } from "../tensor/time_series";
 import { useTogether, type TensorFacts, type TensorView } from "../tensor/use_tensor";
 import { Values } from "../tensor/values";
@@ -34,7 +34,6 @@ export function DifferenceColumn({ a, b }: Props) {
   const now = { a, b, left: sideOf(a), right: sideOf(b) };
   // Numbers of two sides must be of the same moment, or their difference means nothing.
   const whole = useTogether(now, !isPending(a) && !isPending(b));
-  const [axis, setAxis] = useState<AxisKind>("log");
   const known = eitherOf(useStatistics(whole.left.shown.trial), useStatistics(whole.right.shown.trial));
   const names = useMemo(() => sideNames(whole.left.shown, whole.right.shown), [whole.left.shown, whole.right.shown]);
   if (!whole.a.facts || !whole.b.facts) {
@@ -52,13 +51,12 @@ export function DifferenceColumn({ a, b }: Props) {
       </Section>
       <Distribution
         title="histograms"
-        histogram={whole.a.facts.histogram}
-        other={whole.b.facts.histogram}
+        distribution={distributionOf(whole.a.facts)}
+        other={distributionOf(whole.b.facts)}
         names={labels}
         mean={NaN}
         left={0}
-        axis={axis}
-        onAxis={setAxis}
+        areSides
       />
       {whole.a.key && whole.b.key && (
         <BothCurves

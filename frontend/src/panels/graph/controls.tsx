@@ -15,12 +15,11 @@ type Mode = Page["heat"]["mode"];
 
 const EDGES = [{ value: "selected", label: "selected" }, { value: "all", label: "all" }] as const;
 
-export const HeatControls = memo(function HeatControls() {
+export const HeatStatistic = memo(function HeatStatistic() {
   const heat = usePart((page) => page.heat);
-  const comparing = usePart(isComparing);
   const sample = useShownPart("a", (shown) => shown.sample);
   const statistics = useStatistics(useShownPart("a", (shown) => shown.trial));
-  const there = [{ value: "", label: "off" }, ...heatChoices(statistics)];
+  const there = [{ value: "", label: "no colours" }, ...heatChoices(statistics)];
   const known = there.some((choice) => choice.value === heat.statistic);
   const other = { value: heat.statistic, label: heatLabel(statisticNamed(heat.statistic, statistics)) };
   const choices = (known ? there : [...there, other]).map((choice) =>
@@ -28,31 +27,42 @@ export const HeatControls = memo(function HeatControls() {
       ? choice
       : { ...choice, unavailable: "not recorded per sample" },
   );
-  const modes: { value: Mode; label: string; unavailable?: string | undefined }[] = [
-    { value: "absolute", label: "absolute" },
-    { value: "past", label: "vs. its past", unavailable: pastUnavailable(sample) },
-    { value: "difference", label: "A − B", unavailable: comparing ? undefined : NO_OTHER },
+  return (
+    <Select
+      label="show"
+      value={heat.statistic}
+      onChange={(statistic) => act.page({ heat: { ...heat, statistic, range: null } })}
+      choices={choices}
+    />
+  );
+});
+
+export const HeatModes = memo(function HeatModes() {
+  const heat = usePart((page) => page.heat);
+  const comparing = usePart(isComparing);
+  const sample = useShownPart("a", (shown) => shown.sample);
+  if (heat.statistic === "") return null;
+  const modes: { value: Mode; label: string; title: string; unavailable?: string | undefined }[] = [
+    { value: "absolute", label: "as it is", title: "The number itself, on one scale for all layers." },
+    {
+      value: "past", label: "vs. own past", unavailable: pastUnavailable(sample),
+      title: "Divided by the median of the layer's own earlier recorded steps.",
+    },
+    {
+      value: "difference", label: "vs. B", unavailable: comparing ? undefined : NO_OTHER,
+      title: "A minus B, as they are chosen under Compare.",
+    },
   ];
   // What cannot be now is not forgotten: it comes back when it can.
-  const shown = modes.find(({ value }) => value === heat.mode)?.unavailable ? "absolute" : heat.mode;
+  const now = modes.find(({ value }) => value === heat.mode);
+  const shown = !now || now.unavailable ? "absolute" : heat.mode;
   return (
-    <span className="card">
-      <Select
-        label="heat"
-        value={heat.statistic}
-        onChange={(statistic) => act.page({ heat: { ...heat, statistic } })}
-        choices={choices}
-      />
-      {heat.statistic !== "" && (
-        <Segments
-          label="heat shows"
-          quiet
-          value={shown}
-          onChange={(mode) => act.page({ heat: { ...heat, mode } })}
-          choices={modes}
-        />
-      )}
-    </span>
+    <Segments
+      label="colour"
+      value={shown}
+      onChange={(mode) => act.page({ heat: { ...heat, mode, range: null } })}
+      choices={modes}
+    />
   );
 });
 

@@ -11,7 +11,7 @@ import { reach } from "../../state/keys";
 import { act, usePart, useShown } from "../../state/page";
 import { Empty } from "../../ui/parts";
 import { Arrange } from "./arrange";
-import { EdgeControls, FoldControls, HeatControls } from "./controls";
+import { EdgeControls, FoldControls } from "./controls";
 import { useRevealWish } from "./reveal";
 import { GraphStage, type WantedNode } from "./stage";
 import { useGraphHeat } from "./use_heat";
@@ -84,7 +84,6 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
       onPlace={place}
       fitRef={fit}
     >
-      <HeatControls />
       <EdgeControls />
       <Arrange
         model={model}

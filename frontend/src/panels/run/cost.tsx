@@ -8,7 +8,7 @@ import { Segments } from "../../ui/segments";
 import { durationText } from "../curves/axes";
 import { Curves, type Curve } from "../curves/curves";
 import { nearestStep } from "../metrics/nearest_step";
-import { bytesText, costOf, readReport } from "./facts";
+import { bytesText, costOf, readReport, shareOfTime } from "./facts";
 import { TrialName, type ColoredTrial } from "./trial_name";
 
 const AXES = [{ value: "linear", label: "linear" }, { value: "log", label: "log" }] as const;
@@ -63,8 +63,9 @@ function CostTiles({ one, named }: { readonly one: ColoredTrial; readonly named:
   if (!cost) return null;
   const spent = report?.recordingSeconds ?? cost.seconds;
   const lasted = trial.updated - trial.created;
-  const share = report?.budget?.share ?? (lasted > 0 ? spent / lasted : cost.share);
+  const share = shareOfTime(trial);
   const limit = report?.budget?.fraction ?? null;
+  const isBeyond = limit !== null && share !== null && share > 1.1 * limit;
   return (
     <>
       {named && <TrialName one={one} />}
@@ -72,9 +73,9 @@ function CostTiles({ one, named }: { readonly one: ColoredTrial; readonly named:
         <Tile
           name="share of time"
           value={share}
-          text={percent(share)}
+          text={share === null ? "–" : percent(share)}
           note={limit === null ? "no budget" : `budget ${percent(limit)}`}
-          beyond={limit !== null && share > 1.1 * limit ? `above the budget of ${percent(limit)}` : undefined}
+          beyond={isBeyond ? `above the budget of ${percent(limit)}` : undefined}
         />
         <Tile
           name="in all"

@@ -72,12 +72,22 @@ const record = (value: unknown): Readonly<Record<string, unknown>> | null =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
 const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
 
+/** Share of the training's time that recording took; null while nothing can be said. */
+export function shareOfTime(trial: Trial): number | null {
+  const { seconds, time } = trial.steps;
+  const own = trial.config.endoscope as { recording_seconds?: unknown; budget?: { share?: unknown } } | undefined;
+  const share = own?.budget?.share; // from durations of whole steps; where there is no budget, what our own clock says
+  if (typeof share === "number") return share;
+  const told = own?.recording_seconds;
+  const spent = typeof told === "number" ? told : seconds.reduce((sum, each) => sum + (each || 0), 0);
+  const last = Math.max(trial.updated, time[time.length - 1] ?? 0);
+  const whole = last - trial.created;
+  return seconds.length > 0 && spent < whole ? spent / whole : null;
+}
+
 /** What recording cost, from the recorded steps themselves. */
 export interface Cost {
   readonly seconds: number;
-  /** Between the first and the last recorded step. */
-  readonly duration: number;
-  readonly share: number;
   readonly median: number;
   readonly worst: number;
 }
@@ -85,20 +95,14 @@ export interface Cost {
 export function costOf(steps: StepColumns): Cost | null {
   const spent = steps.seconds.filter(Number.isFinite);
   if (spent.length === 0) return null;
-  const times = steps.time.filter((time) => time > 0);
-  const duration = times.length > 1 ? Math.max(...ends(times)) - Math.min(...ends(times)) : NaN;
   const seconds = spent.reduce((sum, value) => sum + value, 0);
   const sorted = [...spent].sort((a, b) => a - b);
   return {
     seconds,
-    duration,
-    share: duration > 0 ? seconds / duration : NaN,
     median: sorted[sorted.length >> 1],
     worst: sorted[sorted.length - 1],
   };
 }
-
-const ends = (list: readonly number[]): [number, number] => [list[0], list[list.length - 1]];
 
 /** Steps that were recorded and are gone again, to save room: places that no ordinal holds. */
 export function thinnedSteps(steps: StepColumns): number {

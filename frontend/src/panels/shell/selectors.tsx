@@ -1,44 +1,33 @@
-/** The second row of the page: when, and which aspect. */
-import { useEffect, useMemo, useState, type FormEvent, type ReactNode } from "react";
+/** Below the bar of views: what is shown of every tensor, and when. Only where there is a choice. */
+import { useEffect, useMemo, useState, type FormEvent } from "react";
 import { wholeNumber } from "../../model/numbers";
 import { useTrial } from "../../state/data";
-import { statisticName } from "../../model/statistics";
-import { AGGREGATES, act, useChoices, usePart, useShown, type Aggregate, type Field } from "../../state/page";
+import { act, useChoices, usePart, useShown } from "../../state/page";
 import { Button } from "../../ui/parts";
 import { Segments } from "../../ui/segments";
 import { Select } from "../../ui/select";
+import { HeatModes, HeatStatistic } from "../graph/controls";
 import { ofWords, typeWords } from "./facts";
+import { Relaxed } from "./relaxed";
 import { nearest, Scrubber } from "./scrubber";
+import "./selectors.css";
 
 const MOST_SEGMENTS = 5;
 const ANY = "\u0000any";
 
 export function Selectors() {
+  const isGraph = usePart((page) => page.tab === "graph");
   return (
     <section className="selectors" aria-label="Selectors">
-      <div className="selectors-when">
-        <div className="selectors-row">
-          <StepField />
-          <Button label="Step before ([)" onClick={() => act.stepBy(-1, false)}>‹</Button>
-          <Button label="Step after (])" onClick={() => act.stepBy(1, false)}>›</Button>
-        </div>
-        <div className="selectors-row">
-          <TypeChoice />
-        </div>
+      <div className="selectors-row">
+        {isGraph && <HeatStatistic />}
+        <OfChoice />
+        {isGraph && <HeatModes />}
       </div>
-      <Scrubber />
-      <div className="selectors-what">
-        <div className="selectors-row">
-          <OfChoice />
-        </div>
-        <div className="selectors-row">
-          <BatchChoice />
-          <span className="sample">
-            <SampleChoice />
-          </span>
-          <RoleChoice />
-          <PassChoice />
-        </div>
+      <div className="selectors-row">
+        <StepField />
+        <TypeChoice />
+        <Scrubber />
       </div>
     </section>
   );
@@ -80,6 +69,8 @@ function StepField() {
           onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
         />
       </Relaxed>
+      <Button label="Step before ([)" onClick={() => act.stepBy(-1, false)}>‹</Button>
+      <Button label="Step after (])" onClick={() => act.stepBy(1, false)}>›</Button>
     </form>
   );
 }
@@ -89,12 +80,10 @@ function TypeChoice() {
   const { type, relaxed } = useShown("a");
   const wanted = usePart((page) => page.look.type);
   const choices = useMemo(
-    () => {
-      const named = types.length === 1 && types[0] === "" ? [] : types;
-      return [{ value: ANY, label: "any type" }, ...named.map((name) => ({ value: name, label: typeWords(name) }))];
-    },
+    () => [{ value: ANY, label: "any type" }, ...types.map((name) => ({ value: name, label: typeWords(name) }))],
     [types],
   );
+  if (types.length < 2) return null;
   const isKept = wanted !== null && !relaxed.includes("type");
   return (
     <>
@@ -106,7 +95,7 @@ function TypeChoice() {
           onChange={(value) => act.choose({ type: value === ANY ? null : value })}
         />
       </Relaxed>
-      {!isKept && type && types.length > 1 && <span className="label shortened" title={type}>{type}</span>}
+      {!isKept && type && <span className="label shortened" title={type}>{type}</span>}
     </>
   );
 }
@@ -115,115 +104,25 @@ function OfChoice() {
   const { ofs } = useChoices("a");
   const { of, relaxed } = useShown("a");
   const wanted = usePart((page) => page.look.of);
-  const choices = useMemo(() => ofs.map((value) => ({ value, label: ofWords(value) })), [ofs]);
+  const choices = useMemo(
+    () => ofs.map((value) => ({ value, label: ofWords(value), title: ofSentence(value) })),
+    [ofs],
+  );
+  if (ofs.length < 2) return null;
   const props = { choices, value: of ?? "value", onChange: (value: string) => act.choose({ of: value }) };
   return (
     <Relaxed fields={["of"]} relaxed={relaxed} wanted={wanted}>
       {ofs.length > MOST_SEGMENTS ? (
-        <Select label="show" {...props} />
+        <Select label="of the" {...props} />
       ) : (
-        <Segments label="Value, gradient or update" quiet {...props} />
+        <Segments label="of the" {...props} />
       )}
     </Relaxed>
   );
 }
 
-const AGGREGATE_CHOICES = AGGREGATES.map((value) => ({ value, label: statisticName(value) }));
-
-function BatchChoice() {
-  const aggregate = usePart((page) => page.look.aggregate);
-  const { sample, node } = useShown("a");
-  const hasBatch = useChoices("a").samples.length > 0;
-  const choose = (value: Aggregate): void => act.choose({ aggregate: value, sample: null });
-  const isResting = sample !== null || !hasBatch;
-  const title = sample !== null
-    ? "A single sample is shown. Choose one of these for the whole batch."
-    : hasBatch
-      ? "What the values show of every unit, over the samples of the batch. The heat is of all elements of all samples."
-      : `${node ?? "It"} has no batch that could be put together.`;
-  return (
-    <span className={isResting ? "resting" : ""} title={title}>
-      <Segments label="batch" choices={AGGREGATE_CHOICES} value={aggregate} onChange={choose} />
-    </span>
-  );
-}
-
-const WHOLE = "whole";
-
-function SampleChoice() {
-  const { samples } = useChoices("a");
-  const { sample, relaxed, node } = useShown("a");
-  const wanted = usePart((page) => page.look.sample);
-  const choices = useMemo(
-    () => [
-      { value: WHOLE, label: "whole batch" },
-      ...samples.map(({ sample: n, category }) => ({ value: `${n}`, label: category ? `${n} · ${category}` : `${n}` })),
-    ],
-    [samples],
-  );
-  return (
-    <Relaxed fields={["sample"]} relaxed={relaxed} wanted={wanted}>
-      <Select
-        label="sample"
-        choices={samples.length ? choices : [{ value: WHOLE, label: node ? "has no samples" : "–" }]}
-        value={sample === null ? WHOLE : String(sample)}
-        onChange={(value) => act.choose({ sample: value === WHOLE ? null : Number(value) })}
-      />
-    </Relaxed>
-  );
-}
-
-function RoleChoice() {
-  const { roles, manyRoles } = useChoices("a");
-  const { role, relaxed } = useShown("a");
-  const wanted = usePart((page) => page.look.role);
-  if (!manyRoles) return null;
-  return (
-    <Relaxed fields={["role"]} relaxed={relaxed} wanted={wanted}>
-      <Select
-        label="role"
-        choices={roles.map((name) => ({ value: name, label: name || "–" }))}
-        value={role ?? ""}
-        onChange={(value) => act.choose({ role: value })}
-      />
-    </Relaxed>
-  );
-}
-
-function PassChoice() {
-  const { passes, manyPasses } = useChoices("a");
-  const { pass, relaxed } = useShown("a");
-  const wanted = usePart((page) => page.look.pass);
-  if (!manyPasses) return null;
-  return (
-    <Relaxed fields={["pass"]} relaxed={relaxed} wanted={wanted}>
-      <Select
-        label="pass"
-        numeric
-        choices={passes.map((number) => ({ value: String(number), label: `${number} / ${passes[passes.length - 1]}` }))}
-        value={String(pass ?? "")}
-        onChange={(value) => act.choose({ pass: Number(value) })}
-      />
-    </Relaxed>
-  );
-}
-
-interface RelaxedProps {
-  readonly fields: readonly Field[];
-  readonly relaxed: readonly Field[];
-  readonly wanted: string | number | null;
-  readonly children: ReactNode;
-}
-
-/** Marks a choice that had to give way to a newer one; it comes back by itself. */
-function Relaxed({ fields, relaxed, wanted, children }: RelaxedProps) {
-  const isRelaxed = fields.some((field) => relaxed.includes(field));
-  const name = wanted === "" ? "none" : wanted;
-  const note = isRelaxed ? `You chose ${name}, which a newer choice leaves no room for.` : undefined;
-  return (
-    <span className={isRelaxed ? "relaxed" : "unrelaxed"} title={note}>
-      {children}
-      {isRelaxed && <span className="visually-hidden">{note}</span>}
-    </span>
-  );
-}
+const ofSentence = (of: string): string =>
+  of === "value" ? "What a layer returns, and what a parameter is."
+    : of === "update" ? "What the optimizer added to a parameter in this step."
+      : of === "gradient" ? "The gradient of all losses together, as the optimizer read it."
+        : "How this loss changes with it.";

@@ -5,6 +5,7 @@ import { useCatalog, type Catalog } from "../../state/data";
 import { reach } from "../../state/keys";
 import { act, trialColor, useMainTrial, useTrials } from "../../state/page";
 import { dateText } from "../curves/axes";
+import "./trials.css";
 
 const MOST_CHIPS = 3;
 
@@ -82,7 +83,7 @@ function TrialList({ catalog, names, main }: ListProps) {
           <th scope="col">show</th>
           <th scope="col">main</th>
           <th scope="col">trial</th>
-          <th scope="col">steps</th>
+          <th scope="col">recorded</th>
           <th scope="col">begun</th>
         </tr>
       </thead>

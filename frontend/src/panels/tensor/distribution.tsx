@@ -1,21 +1,27 @@
 /** The histogram of a tensor, with that of a sample or of another tensor over it. */
 import { useEffect, useMemo, useState } from "react";
 import { HistogramPlot, type SliceHit } from "../../draw/histogram";
-import type { AxisKind } from "../../draw/histogram_axis";
-import { total, type Histogram } from "../../model/histogram";
-import { percent, shortNumber, wholeNumber } from "../../model/numbers";
+import type { Heights } from "../../draw/histogram_axis";
+import { rangeOf, type Distribution as Numbers } from "../../model/density";
+import { total } from "../../model/histogram";
+import { percent, shortNumber } from "../../model/numbers";
+import { act, usePart } from "../../state/page";
 import { Section } from "../../ui/parts";
 import { Segments } from "../../ui/segments";
 import { useCanvas } from "../../ui/use_canvas";
+import { leftOut } from "./histogram_words";
 import { useTheme } from "./use_theme";
 import { Why } from "./words";
 
-const AXES = [{ value: "log", label: "log" }, { value: "linear", label: "linear" }] as const;
+const HEIGHTS = [
+  { value: "linear", label: "linear", title: "A bar twice as high holds twice as many elements." },
+  { value: "log", label: "log heights", title: "Thin tails are seen: each quarter of the height is a factor of ten." },
+] as const;
 
 interface Props {
   readonly title?: string;
-  readonly histogram: Histogram;
-  readonly other: Histogram | null;
+  readonly distribution: Numbers;
+  readonly other: Numbers | null;
   /** What the two are; the second only if there is one. */
   readonly names: readonly [string, string];
   readonly mean: number;
@@ -23,66 +29,76 @@ interface Props {
   readonly left: number;
   /** What to say while nothing is pointed at. */
   readonly note?: string;
-  readonly axis: AxisKind;
-  readonly onAxis: (axis: AxisKind) => void;
+  /** Two sides of a comparison are drawn alike, in their own colours. */
+  readonly areSides?: boolean;
+  readonly height?: number;
 }
 
 export function Distribution(props: Props) {
-  const { title = "histogram", histogram, other, names, mean, left, note = "", axis, onAxis } = props;
+  const { title = "histogram", distribution, other, names, mean, left, note = "", areSides = false } = props;
+  const heights = usePart((page) => page.heights);
   const [hit, setHit] = useState<SliceHit | null>(null);
-  const empty = useMemo(() => total(histogram) === 0 && (!other || total(other) === 0), [histogram, other]);
+  const range = useMemo(() => rangeOf(other ? [distribution, other] : [distribution]), [distribution, other]);
+  const isEmpty = total(distribution.histogram) === 0 && (!other || total(other.histogram) === 0);
+  const words = useMemo(() => leftOut(distribution, range, left), [distribution, range, left]);
+  const otherWords = useMemo(() => (other && areSides ? leftOut(other, range, 0) : []), [other, areSides, range]);
   return (
-    <Section
-      title={title}
-      aside={<Segments quiet label="Axis of values" value={axis} onChange={onAxis} choices={AXES} />}
-    >
-      {empty ? (
-        <Why text="No element is finite: there is nothing to draw a histogram of." />
-      ) : (
-        <Plot {...{ histogram, other, axis, mean, names }} onHover={setHit} />
+    <Section title={title} aside={range && <HeightsChoice heights={heights} />}>
+      {isEmpty && <Why text="No element is finite: there is nothing to draw a histogram of." />}
+      {range && (
+        <Plot {...{ distribution, other, heights, mean, names, areSides }} height={props.height} onHover={setHit} />
       )}
       <div className="picture-foot">
         <span className="picture-key">
           <i className="key-fill" /> {names[0]}
           {other && <><i className="key-line" /> {names[1]}</>}
         </span>
-        <span className="number" role="status">{hit ? hitText(hit) : leftText(left) || note}</span>
+        <span className="number" role="status">{hit ? hitText(hit) : note}</span>
       </div>
+      {!isEmpty && words.length > 0 && (
+        <p className="picture-words">{areSides && <b className="side-a">A</b>} {words.join("; ")}</p>
+      )}
+      {otherWords.length > 0 && <p className="picture-words"><b className="side-b">B</b> {otherWords.join("; ")}</p>}
     </Section>
   );
 }
 
+function HeightsChoice({ heights }: { readonly heights: Heights }) {
+  const change = (next: Heights): void => act.page({ heights: next });
+  return <Segments quiet label="Heights of bars" value={heights} onChange={change} choices={HEIGHTS} />;
+}
+
 interface PlotProps {
-  readonly histogram: Histogram;
-  readonly other: Histogram | null;
-  readonly axis: AxisKind;
+  readonly distribution: Numbers;
+  readonly other: Numbers | null;
+  readonly heights: Heights;
   readonly mean: number;
   readonly names: readonly [string, string];
+  readonly areSides: boolean;
+  readonly height?: number | undefined;
   readonly onHover: (hit: SliceHit | null) => void;
 }
 
-function Plot({ histogram, other, axis, mean, names, onHover }: PlotProps) {
+function Plot({ distribution, other, heights, mean, names, areSides, height = 128, onHover }: PlotProps) {
   const theme = useTheme();
   const [canvas, plot] = useCanvas((element) => new HistogramPlot(element, onHover));
   useEffect(() => {
     const marks = Number.isFinite(mean) ? [{ value: mean, label: "mean" }] : [];
-    const [color, otherColor] = [theme.kinds.computed, theme.kinds.parameter];
-    plot.current?.set({ histogram, other, axis, theme, color, otherColor, marks });
-  }, [plot, histogram, other, axis, mean, theme]);
+    const [color, otherColor] = [theme.sideA, theme.sideB];
+    plot.current?.set({ distribution, other, heights, theme, color, otherColor, areSides, marks });
+  }, [plot, distribution, other, heights, mean, areSides, theme]);
   return (
     <canvas
       ref={canvas}
-      className="canvas"
-      style={{ height: 112 }}
+      className="canvas histogram"
+      style={{ height }}
       role="img"
       aria-label={`Histogram of ${names[0]}${other ? ` and ${names[1]}` : ""}`}
     />
   );
 }
 
-const leftText = (left: number): string => (left > 0 ? `${wholeNumber(left)} not finite: in no bar` : "");
-
 function hitText({ low, high, fraction, otherFraction }: SliceHit): string {
-  const range = low === high ? shortNumber(low) : `${shortNumber(low)} … ${shortNumber(high)}`;
+  const range = `${shortNumber(low)} … ${shortNumber(high)}`;
   return `${range}: ${percent(fraction)}${otherFraction === null ? "" : ` | ${percent(otherFraction)}`}`;
 }

@@ -1,9 +1,9 @@
-/** Which tensor it is: name, kind, type and shape, role and pass, module, the line that made it. */
+/** Which tensor it is: name, kind, type and shape, module, the line that made it; sample, role and pass. */
 import { memo } from "react";
 import { asKind } from "../../model/source";
-import { act, type Pane } from "../../state/page";
+import type { Pane } from "../../state/page";
 import { Chip } from "../../ui/parts";
-import { Select } from "../../ui/select";
+import { TensorChoices } from "./choices";
 import { Copy } from "./copy";
 
 export interface HeaderProps {
@@ -14,18 +14,11 @@ export interface HeaderProps {
   readonly module: string;
   /** File:line. */
   readonly source: string;
-  readonly role: string | null;
-  readonly roles: readonly string[];
-  readonly pass: number | null;
-  readonly passes: readonly number[];
   readonly pane: Pane;
 }
 
 export const Header = memo(function Header(props: HeaderProps) {
-  const { pane, node, kind, dtype, shape, module, source, role, roles, pass, passes } = props;
-  const place = (i: number): string => `${i + 1} of ${roles.length}`;
-  const roleNames = roles.map((name, i) => ({ value: name, label: `${name || "(none)"} · ${place(i)}` }));
-  const passNames = passes.map((number) => ({ value: String(number), label: `${number} of ${passes.length}` }));
+  const { pane, node, kind, dtype, shape, module, source } = props;
   return (
     <header className="section tensor-header">
       <div className="tensor-title">
@@ -34,25 +27,10 @@ export const Header = memo(function Header(props: HeaderProps) {
       </div>
       <div className="tensor-facts">
         {shape && <span className="number">{dtype} [{shape.join(", ")}]</span>}
-        {roles.length > 1 && (
-          <Select
-            label="role"
-            value={role ?? roles[0]}
-            choices={roleNames}
-            onChange={(value) => act.choose({ role: value }, { pane })}
-          />
-        )}
-        {passes.length > 1 && (
-          <Select
-            label="pass"
-            value={String(pass ?? passes[0])}
-            choices={passNames}
-            onChange={(value) => act.choose({ pass: Number(value) }, { pane })}
-          />
-        )}
         {module && <span className="label">in <code>{module}</code></span>}
         {source && <Copy text={source} label={`Copy ${source}`}>{shortSource(source)}</Copy>}
       </div>
+      <TensorChoices pane={pane} />
     </header>
   );
 });

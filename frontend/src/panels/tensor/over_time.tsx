@@ -1,6 +1,5 @@
 /** One statistic over all recorded steps, per trial and type of step, and the histogram over steps below it. */
 import { memo, useEffect, useMemo, useRef, useState } from "react";
-import type { AxisKind } from "../../draw/histogram_axis";
 import { columnEdges, HistogramTimePlot, type TimeHit } from "../../draw/histogram_time";
 import { shadeTable } from "../../draw/shades";
 import { percent, shortNumber, wholeNumber } from "../../model/numbers";
@@ -24,7 +23,8 @@ interface Props {
   readonly isScalar: boolean;
   /** The same of another tensor, as far as that is known. */
   readonly isScalarToo: (key: TensorKey, sample: number | null) => boolean;
-  readonly axis: AxisKind;
+  /** Its elements are whole numbers. */
+  readonly isWhole: boolean;
 }
 
 const ONE: readonly string[] = ["mean"];
@@ -36,7 +36,7 @@ const namesOf = (isScalar: boolean, sample: number | null, known: readonly Stati
 const statisticOf = (wanted: string, names: readonly string[]): string =>
   names.includes(wanted) ? wanted : names === ONE ? "mean" : "std";
 
-export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, axis }: Props) {
+export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole }: Props) {
   const series = usePart((page) => page.series);
   const type = usePart((page) => (pane === "b" && "type" in page.other ? page.other.type : page.look.type) ?? null);
   const known = useStatistics(tensor.trial);
@@ -74,7 +74,7 @@ export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, axis }: P
           histograms={histograms}
           step={shown.step}
           range={range}
-          axis={axis}
+          isWhole={isWhole}
           isSample={shown.sample !== null}
           onPick={pick}
         />
@@ -192,12 +192,13 @@ interface PictureProps {
   readonly histograms: TimeHistograms;
   readonly step: number | null;
   readonly range: Range | null;
-  readonly axis: AxisKind;
+  /** Its elements are whole numbers. */
+  readonly isWhole: boolean;
   readonly isSample: boolean;
   readonly onPick: (step: number) => void;
 }
 
-function TimePicture({ histograms, step, range, axis, isSample, onPick }: PictureProps) {
+function TimePicture({ histograms, step, range, isWhole, isSample, onPick }: PictureProps) {
   const theme = useTheme();
   const [hit, setHit] = useState<TimeHit | null>(null);
   const pick = useRef(onPick);
@@ -205,8 +206,8 @@ function TimePicture({ histograms, step, range, axis, isSample, onPick }: Pictur
   const [canvas, plot] = useCanvas((element) => new HistogramTimePlot(element, setHit, (at) => pick.current(at)));
   useEffect(() => {
     const table = shadeTable("linear", theme.scheme, theme.panelRgb);
-    plot.current?.set({ ...histograms, axis, theme, table, step, range });
-  }, [plot, histograms, axis, theme, step, range]);
+    plot.current?.set({ ...histograms, isWhole, theme, table, step, range });
+  }, [plot, histograms, isWhole, theme, step, range]);
   return (
     <>
       <canvas

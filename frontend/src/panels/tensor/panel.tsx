@@ -2,15 +2,16 @@
  * The right side of the page: everything about the selected tensor. Canvases stay while steps and nodes change; only
  * what they draw is replaced, and only when it is there.
  */
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { SAMPLE_STATISTICS } from "../../model/statistics";
-import type { AxisKind } from "../../draw/histogram_axis";
+import type { Distribution } from "../../model/density";
 import { histogramOf } from "../../model/histogram";
 import { useCatalog, useGaps, type Floats, type SampleTable } from "../../state/data";
-import { isBare, useChoices, usePart, type Look, type Pane, type Shown } from "../../state/page";
+import { isBare, usePart, type Look, type Pane, type Shown } from "../../state/page";
 import { Section } from "../../ui/parts";
-import { Distribution } from "./distribution";
+import { Distribution as HistogramSection } from "./distribution";
 import { Header } from "./header";
+import { distributionOf, isWholeType } from "./histogram_words";
 import { relaxedSentences } from "./notices";
 import { OverTime, OverTimeAhead } from "./over_time";
 import { whyNoRaw, whyNoSamples, whyNoTensor, whyNoTensors, whyNotThisSample, whyNoUnits } from "./reasons";
@@ -25,10 +26,8 @@ import { ValuesSection } from "./values_section";
 import { Why, Words } from "./words";
 
 export function TensorPanel({ pane }: { readonly pane: Pane }) {
-  const [axis, setAxis] = useState<AxisKind>("log"); // of values, in all histograms of this tensor
   const view = useTensorView(pane);
   const { shown, key, facts, step } = view;
-  const choices = useChoices(pane);
   const problem = step.problem && !step.value;
   return (
     <section
@@ -44,10 +43,6 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
           shape={facts?.shape ?? null}
           module={facts?.module ?? ""}
           source={facts?.source ?? ""}
-          role={shown.role}
-          roles={choices.roles}
-          pass={shown.pass}
-          passes={choices.passes}
           pane={pane}
         />
       )}
@@ -59,14 +54,14 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
       {facts?.number("count") === 0 && <Why text={`It has no elements: its shape is [${facts.shape.join(", ")}].`} />}
       {facts && key && facts.number("count") !== 0 && (
         <>
-          <Numbers view={view} facts={facts} axis={axis} onAxis={setAxis} />
+          <Numbers view={view} facts={facts} />
           <OverTime
             pane={pane}
             shown={shown}
             tensor={key}
             isScalar={isScalar(facts, shown.sample)}
             isScalarToo={(other, sample) => isScalarIn(step.value, other, sample)}
-            axis={axis}
+            isWhole={isWholeType(facts.dtype)}
           />
           {facts.number("count") !== 1 && <ValuesOf pane={pane} view={view} facts={facts} />}
         </>
@@ -114,12 +109,10 @@ function Notices({ pane, view: { shown, step } }: { readonly pane: Pane; readonl
 interface NumbersProps {
   readonly view: TensorView;
   readonly facts: TensorFacts;
-  readonly axis: AxisKind;
-  readonly onAxis: (axis: AxisKind) => void;
 }
 
 /** Tiles, histogram, and the chosen sample among the others: parts that change together. */
-function Numbers({ view, facts, axis, onAxis }: NumbersProps) {
+function Numbers({ view, facts }: NumbersProps) {
   const pending = view.step.pending || view.samples.pending;
   const now = { facts, shown: view.shown, samples: view.samples.value, extra: view.step.value?.facts.extra ?? {} };
   const { facts: own, shown, samples, extra } = useTogether(now, !pending);
@@ -131,7 +124,11 @@ function Numbers({ view, facts, axis, onAxis }: NumbersProps) {
     ],
     [own, samples, sample, extra, node, role, pass, of],
   );
-  const one = useMemo(() => sampleHistogram(view.raw.value, sample), [view.raw.value, sample]);
+  const one = useMemo(
+    () => sampleDistribution(view.raw.value, sample, isWholeType(own.dtype)),
+    [view.raw.value, sample, own.dtype],
+  );
+  const whole = useMemo(() => distributionOf(own), [own]);
   return (
     <>
       <Section
@@ -142,15 +139,13 @@ function Numbers({ view, facts, axis, onAxis }: NumbersProps) {
       </Section>
       {sample !== null && <OneSample samples={samples} sample={sample} facts={own} />}
       {own.number("count") !== 1 && (
-        <Distribution
-          histogram={own.histogram}
+        <HistogramSection
+          distribution={whole}
           other={one}
           names={[own.batchDim >= 0 ? "whole batch" : "all elements", `sample ${sample}`]}
           mean={own.number("mean")}
           left={own.number("nans") + own.number("infs")}
           note={one ? "" : quantileText(own.number)}
-          axis={axis}
-          onAxis={onAxis}
         />
       )}
     </>
@@ -176,11 +171,13 @@ function OneSample({ samples, sample, facts }: {
 }
 
 /** Of a sample that was kept raw; null for all others. */
-function sampleHistogram(raw: Floats | null, sample: number | null) {
+function sampleDistribution(raw: Floats | null, sample: number | null, isWhole: boolean): Distribution | null {
   const at = raw?.samples && sample !== null ? raw.samples.indexOf(sample) : -1;
   if (!raw || at < 0) return null;
   const size = raw.shape.slice(1).reduce((a, b) => a * b, 1);
-  return histogramOf(raw.data.subarray(at * size, (at + 1) * size));
+  const values = raw.data.subarray(at * size, (at + 1) * size);
+  const finite = values.filter(Number.isFinite).sort();
+  return { histogram: histogramOf(values), min: finite[0], max: finite[finite.length - 1], isWhole };
 }
 
 interface ValuesOfProps {

@@ -127,8 +127,8 @@ def _why_not(trace: Trace, op: Op) -> str:
         return ""
     if facts.name in _BOUNDARIES:
         return "it is the boundary of a function transform (vmap, grad). Edit an operation outside."
-    if facts.type == "Parameter":
-        return "it wraps a tensor as a parameter and computes nothing. Edit the operation that made the tensor."
+    if facts.type in ("Parameter", "as_subclass"):
+        return "it hands on a tensor under another class and computes nothing. Edit the operation that made the tensor."
     if facts.role is Role.OPEN and facts.written is not None:
         return "it is a registered operator that writes into its arguments. Edit what reads them."
     if facts.name in _REPLACING_MEMORY or facts.name in RESHAPING or facts.role is Role.COPY:

@@ -8,7 +8,8 @@ Why each is needed:
 - `autograd.backward`: what it computes is no operation of the user's.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
-- `nn.Parameter.__new__`: a parameter that is made while tracing is another tensor over the memory of a tensor.
+- `Tensor.as_subclass`, `Tensor._make_subclass`, `Tensor.__new__`, `Tensor.set_` and the constructor of nested tensors: torch
+  shows them to no mode, and each hands on the numbers of a tensor under another object.
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not recorded,
   so it is said.
 
@@ -35,7 +36,8 @@ from endoscope.capture.patch.torch_private import pop_mode as _pop_mode
 from endoscope.capture.patch.torch_private import push_mode as _push_mode
 from endoscope.capture.patch.torch_private import stack_at as _stack_at
 from endoscope.capture.patch.torch_private import stack_depth as _stack_depth
-from endoscope.capture.record.opaque import record_parameter, record_script, record_transform
+from endoscope.capture.patch.unasked import unasked_functions
+from endoscope.capture.record.opaque import record_script, record_transform
 
 
 def _list_patches() -> list[Patch]:
@@ -44,7 +46,7 @@ def _list_patches() -> list[Patch]:
         Patch(*FUNCTION_APPLY, _observed_apply),
         Patch(torch.autograd, "backward", _observed_backward),
         Patch(torch.jit.ScriptFunction, "__call__", _observed_script),
-        Patch(torch.nn.Parameter, "__new__", _observed_parameter),
+        *unasked_functions(),
         Patch(threading.Thread, "start", _announced("a thread was started")),
         Patch(ThreadPoolExecutor, "submit", _announced("work was handed to a thread pool")),
         *(Patch(*step, functools.partial(_observed_transform, step.name)) for step in transform_steps()),
@@ -161,19 +163,6 @@ def _observed_script(original: Callable[..., Any]) -> Callable[..., Any]:
         return record_script(recorders[-1], original, self, args, kwargs)
 
     return __call__
-
-
-def _observed_parameter(original: Callable[..., Any]) -> Any:
-    """A parameter made while tracing looks at the memory of a tensor; no function of torch says so."""
-
-    def __new__(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
-        made = original(cls, data, requires_grad)
-        if data is not None and made is not data:
-            for recorder in recorders_here() or ():
-                record_parameter(recorder, data, made)
-        return made
-
-    return staticmethod(__new__)
 
 
 def _observed_transform(name: str, original: Callable[..., Any]) -> Callable[..., Any]:

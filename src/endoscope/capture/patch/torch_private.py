@@ -228,6 +228,12 @@ CLIPPING = Name(torch.nn.utils.clip_grad, "_clip_grads_with_norm_")
 #: was compiled.
 ANY_GLOBAL_HOOK = Name(torch.nn.modules.module, "_has_any_global_hook")
 
+#: Makes a tensor of a subclass over the memory of a tensor; `nn.Parameter` is made by it. Needed from the first trace.
+MAKE_SUBCLASS = Name(torch.Tensor, "_make_subclass")
+
+#: Puts a list of tensors into one nested tensor. Needed from the first trace.
+MAKE_NESTED = Name(torch._C._nested, "nested_tensor")
+
 #: The module of the methods of `torch.Tensor` that are written in Python. In it `has_torch_function*` (public names)
 #: are patched. Needed from the first trace.
 TENSOR_METHODS = "torch._tensor"

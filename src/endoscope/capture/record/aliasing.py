@@ -160,15 +160,15 @@ class Aliasing:
                 return slots
         return []
 
-    def after_write(self, tensor: torch.Tensor, slot: int) -> None:
-        """`tensor` holds the result of `slot` now; whoever shares its memory sees it."""
+    def after_write(self, tensor: torch.Tensor, slot: int, moved: bool = False) -> None:
+        """`tensor` holds the result of `slot` now; whoever shares its memory sees it, unless only `tensor` has moved."""
         self.readers.pop(id(tensor), None)
         key = storage_key(tensor)
         if key is None:
             return
         self._versions.setdefault(key, set()).add(version_of(tensor))
         self.index()
-        if len(self._by_storage.get(key, ())) <= 1:
+        if moved or len(self._by_storage.get(key, ())) <= 1:
             return  # nobody else is on this storage
         written = region_of(tensor)
         for member, other in self._members(tensor, written):

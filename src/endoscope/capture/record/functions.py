@@ -88,6 +88,9 @@ OVERWRITERS = frozenset(
     """.split()
 )
 
+#: In-place calls after which the tensor looks at other memory: nothing is written into what either memory holds.
+MOVING_MEMORY = frozenset(("set_", "data="))
+
 #: In-place calls that only change the shape of the tensor.
 RESHAPING = frozenset("t_ transpose_ swapdims_ swapaxes_ squeeze_ unsqueeze_".split())
 

@@ -69,6 +69,17 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     return found
 
 
+def parts_of_wrapper(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors inside a subclass that only wraps others (`torch.Tensor._make_wrapper_subclass`), as far as it says."""
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is None or tensor.__class__ in (torch.Tensor, torch.nn.Parameter):
+        return []
+    try:
+        return [getattr(tensor, name) for name in flatten()[0]]
+    except Exception:  # code of somebody else
+        return []
+
+
 def tensor_places(args: Any, kwargs: Any, positional: str = "{}") -> Iterator[str]:
     """Name of the argument of every tensor, in the order in which `argument_tensors` finds them: 0, 0[2], mask."""
     for number, value in enumerate(args):

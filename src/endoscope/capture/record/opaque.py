@@ -1,9 +1,8 @@
-"""Bodies that cannot be seen from Python become one operation each: TorchScript, function transforms, parameters."""
+"""Bodies that cannot be seen from Python become one operation each: TorchScript, function transforms."""
 
 from __future__ import annotations
 
 import functools
-from time import perf_counter_ns
 from typing import Any
 
 import torch
@@ -42,14 +41,6 @@ def record_script(recorder: Recorder, original: Any, script: Any, args: Any, kwa
     finally:
         if call is not None:
             recorder.leave(call)
-
-
-def record_parameter(recorder: Recorder, data: Tensor, made: Tensor) -> None:
-    """`nn.Parameter(data)` is another tensor over the same memory."""
-    facts = FunctionFacts("Parameter", "Parameter", Role.RECORD)
-    with DisableTorchFunction():
-        now, reads = perf_counter_ns(), [recorder.read(data)]
-        recorder.after_call(TorchCall(Tensor.detach, facts, (data,), {}, reads, now, now, user_position()), made)
 
 
 def record_transform(recorder: Recorder, name: str, original: Any, args: Any) -> Any:

@@ -31,7 +31,16 @@ from endoscope.capture.patch.torch_private import is_any_autocast_on as _autocas
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
 from endoscope.capture.record.aliasing import Aliasing, Read
 from endoscope.capture.record.calls import Calls
-from endoscope.capture.record.functions import CONTROL, SHARING, UNINITIALISED, FunctionFacts, Role, facts_of, timed
+from endoscope.capture.record.functions import (
+    CONTROL,
+    MOVING_MEMORY,
+    SHARING,
+    UNINITIALISED,
+    FunctionFacts,
+    Role,
+    facts_of,
+    timed,
+)
 from endoscope.capture.record.gradients import Gradients
 from endoscope.capture.record.leaves import (
     argument_tensors,
@@ -40,6 +49,7 @@ from endoscope.capture.record.leaves import (
     map_arguments,
     named_arguments,
     named_leaves,
+    parts_of_wrapper,
     tensors_in,
     without_tensors,
 )
@@ -102,6 +112,7 @@ class Recorder(OwnMode):
         self.kept_versions: dict[int, int] = {}
         self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
         self.stale: set[int] = set()  # slots that were overwritten by code that could not be seen
+        self.wrapped: dict[int, tuple[Any, Tensor]] = {}  # id of a tensor inside a subclass -> itself, the subclass
         self.anchors: list[Tensor] = []  # held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
         # what could not be seen
@@ -116,7 +127,7 @@ class Recorder(OwnMode):
         """The traced code has ended: let go of everything that would keep the trace alive in circles."""
         self.__dict__.pop("__torch_function__", None)
         self.keeper = self.editor = None
-        self.unusual = {}
+        self.unusual, self.wrapped = {}, {}
 
     def learn(self, func: Any) -> FunctionFacts:
         """Sort a function that is met for the first time."""
@@ -152,10 +163,18 @@ class Recorder(OwnMode):
         else:
             out = self.editor.call(func, facts, position, written, args, kwargs)
         call = _new(TorchCall, (func, facts, args, kwargs, reads, started, perf_counter_ns(), position))
+        if facts.name == "set_" and len(reads) == 1:
+            self._note_memory_of(written[0])
         result = self.after_call(call, out, written)
         for tensor in written if facts.uncounted else ():
             self._copy_now(tensor)
         return result
+
+    def _note_memory_of(self, tensor: Tensor) -> None:
+        """`x.set_(storage)`: no argument is a tensor, but the memory may be that of one that is known."""
+        adopted, _ = self.aliasing.adopt(tensor)
+        if adopted is not None:
+            self.hidden_reads[len(self.nodes)] = [adopted]
 
     def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """The operation of the traced code itself."""
@@ -204,7 +223,7 @@ class Recorder(OwnMode):
         changed = {id(t) for t in written}
         for number, tensor in enumerate(tensors, slot):
             if id(tensor) in changed:
-                self.aliasing.after_write(tensor, number)
+                self.aliasing.after_write(tensor, number, moved=facts.name in MOVING_MEMORY)
             self.keep(node, number, tensor)
         return out
 
@@ -269,6 +288,8 @@ class Recorder(OwnMode):
         slot = len(self.objects)
         self.ids[id(tensor)] = slot
         self.aliasing.readers.pop(id(tensor), None)
+        if tensor.__class__ not in _PLAIN:
+            self.wrapped.update({id(part): (weakref.ref(part), tensor) for part in parts_of_wrapper(tensor)})
         self.slot_node.append(node)
         if self.full:
             self.objects.append(tensor)
@@ -394,6 +415,12 @@ class Recorder(OwnMode):
         """First sight of a tensor that no recorded operation made, and that has no name."""
         if _is_wrapped(tensor):
             return self.read(_get_unwrapped(tensor))
+        parts = parts_of_wrapper(tensor)
+        if any(map(self.knows, parts)):
+            return self._add_unseen(type(tensor).__name__, parts, tensor)
+        inside, wrapper = self.wrapped.get(id(tensor), (None, None))
+        if inside is not None and inside() is tensor and self.knows(wrapper):
+            return self._add_unseen("part", [wrapper], tensor)
         adopted, whole = self.aliasing.adopt(tensor)
         if adopted is not None and whole:
             return adopted  # another Python object over memory that is known
@@ -407,6 +434,13 @@ class Recorder(OwnMode):
         if grad_fn is not None and inside:
             self.strangers.append((self.slot_node[slot], type(grad_fn).__name__))
         return slot
+
+    def _add_unseen(self, name: str, given: list[Tensor], tensor: Tensor) -> Read:
+        """A subclass without memory was put around tensors, or one of these was taken out: no function says so."""
+        facts, now = FunctionFacts(name, name, Role.RECORD, replayable=False, opaque=True), perf_counter_ns()
+        reads = [self.read(one) for one in given]
+        self.after_call(TorchCall(type(tensor), facts, tuple(given), {}, reads, now, now, user_position()), tensor)
+        return self.ids[id(tensor)]
 
     # ---- tensors that no operation makes ---------------------------------------------------------
 

@@ -43,10 +43,11 @@ def storage_key(tensor: torch.Tensor) -> int | None:
     """
     try:
         storage = unwrapped(tensor).untyped_storage()
-        address = storage.data_ptr() if tensor.__class__ in _PLAIN else 0
-        return address or int(storage._cdata)
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return None
+    # A subclass that answers torch's dispatcher itself may have no memory of its own.
+    has_memory = tensor.__class__ in _PLAIN or type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return (storage.data_ptr() if has_memory else 0) or int(storage._cdata)
 
 
 def is_alone(tensor: torch.Tensor) -> bool:

@@ -75,3 +75,14 @@ def user_callers(most: int = 20) -> tuple[tuple[CodeType, int], ...]:
             found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(found[1:])
+
+
+def line_of_error(error: BaseException) -> SourceLine | None:
+    """The innermost line of the user's that an exception came through."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if not INNER_FILES[code.co_filename]:
+            found = SourceLine(code.co_filename, step.tb_lineno, code.co_qualname)
+        step = step.tb_next
+    return found

@@ -83,16 +83,10 @@ class Attempt:
             say(words.nothing_found(None if self._search is None else self._search.seen, self._script.path))
 
     def _conclude(self, run: Run, names: Names) -> None:
-        import endoscope
-
         run.__exit__(None, self._script.error, None)
         if not os.path.exists(run.path):  # the script failed before anything was recorded
             self._shows_page = False
             return
-        try:
-            say(words.findings(endoscope.diagnose(run.path)))
-        except Exception as error:  # the status of the script must not depend on it
-            say(f"the recording could not be checked: {type(error).__name__}: {error}")
         say(words.lines_to_add(names, self.shown_root))
 
     def keep_serving(self) -> None:

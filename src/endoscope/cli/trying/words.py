@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from endoscope.recording.telling import shortest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from endoscope.cli.trying.search import Found, Seen
-    from endoscope.findings.finding import Finding
 
-_MOST_FINDINGS = 5
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _OURS = str(Path(__file__).parents[2])
 
@@ -101,15 +97,6 @@ def records_itself() -> bool:
 
 def beginning(names: Names) -> str:
     return f"found {'; '.join(one.told for one in names.models)}."
-
-
-def findings(found: Sequence[Finding]) -> str:
-    """One line each, the most important first."""
-    if not found:
-        return "nothing looks wrong in what was recorded."
-    lines = [f"    {one.severity.upper()}  {one.title}{f' at {one.node}' if one.node else ''}" for one in found]
-    more = [f"    … and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
-    return "\n".join(["this looks wrong:", *lines[:_MOST_FINDINGS], *more])
 
 
 def lines_to_add(names: Names, root: str) -> str:

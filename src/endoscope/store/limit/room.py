@@ -22,12 +22,12 @@ from typing import NamedTuple
 import numpy as np
 
 from endoscope.schema.recording import THINNED
-from endoscope.store.contents import Contents
-from endoscope.store.journal import JournalWriter
-from endoscope.store.ledger import Ledger
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import JournalWriter
+from endoscope.store.limit.ledger import Ledger
+from endoscope.store.limit.thinning import Choice, Recorded, choose
+from endoscope.store.limit.upkeep import Upkeep
 from endoscope.store.segments import Segments
-from endoscope.store.thinning import Choice, Recorded, choose
-from endoscope.store.upkeep import Upkeep
 
 KEPT_BACK = 4096  # bytes for the end: the last line, what recording has cost, what is said about lost things
 FOR_THE_LAST_LINE = 256  # of these

@@ -141,7 +141,7 @@ class JournalWriter:
         """Add one line and return what it says; after an error the journal is as before."""
         commit = Commit(self.lines, kind, time, **{"session": self.session, **members})
         try:
-            self.file.append([to_line(commit)])
+            self.file.append(to_line(commit))
         except BaseException:
             self.file.revert()
             raise
@@ -155,14 +155,15 @@ class JournalWriter:
         One that would have more than `most_bytes` is not worth it: then nothing is done, and False is returned.
         """
         lines = [to_line(Commit(number, **line)) for number, line in enumerate(members)]
-        if sum(map(len, lines)) > most_bytes:
+        data = b"".join(lines)
+        if len(data) > most_bytes:
             return False
         path = self.file.path
         unfinished = path.with_name(path.name + UNFINISHED)
         remove(unfinished)
         new = AppendFile(unfinished)
         try:
-            new.append(lines)
+            new.append(data)
             new.settle()
             sync(unfinished)
             os.replace(unfinished, path)

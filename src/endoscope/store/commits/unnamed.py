@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from endoscope.schema.recording import NO_STEP, THINNED
 from endoscope.store import paths, streams
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
-from endoscope.store.maps import Maps
+from endoscope.store.commits.contents import Chunk, Contents
+from endoscope.store.disk.maps import Maps
 
 
 class Found(NamedTuple):

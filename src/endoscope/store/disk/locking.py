@@ -21,7 +21,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-_TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN)
 _TRIES = 5  # whoever asks `is_held` holds the lock for a moment
 _NEXT_TRY_SECS = 0.01
 _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
@@ -33,7 +32,16 @@ class FolderLock:
     _descriptor = -1
 
     def __init__(self, folder: Path) -> None:
-        self._descriptor = _lock(folder)
+        for _ in range(_TRIES):
+            is_taken, self._descriptor = _try_to_lock(folder)
+            if not is_taken:
+                break
+            time.sleep(_NEXT_TRY_SECS)
+        else:
+            raise StoreError(
+                f"{folder.parent} is still being written, by another process or by a run of this one that is not "
+                "closed, so it cannot be resumed. Wait until that has ended, or record under another trial name."
+            )
         _held.add(self)
 
     def release(self) -> None:
@@ -52,52 +60,28 @@ class FolderLock:
         self.let_go()
 
 
-def _lock(folder: Path) -> int:
-    """The folder as a locked descriptor; -1 where folders cannot be locked."""
-    if fcntl is None:
-        return -1
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return -1
-    try:
-        _take(descriptor)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in _TAKEN:
-            raise StoreError(
-                f"{folder.parent} is still being written, by another process or by a run of this one that is not "
-                "closed, so it cannot be resumed. Wait until that has ended, or record under another trial name."
-            ) from error
-        return -1
-    return descriptor
-
-
-def _take(descriptor: int) -> None:
-    for left in reversed(range(_TRIES)):
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in _TAKEN or not left:
-                raise
-            time.sleep(_NEXT_TRY_SECS)
-
-
 def is_held(folder: Path) -> bool | None:
     """Whether somebody is writing a rank; None where that cannot be told."""
+    is_taken, descriptor = _try_to_lock(folder)
+    if descriptor >= 0:
+        os.close(descriptor)
+    return is_taken
+
+
+def _try_to_lock(folder: Path) -> tuple[bool | None, int]:
+    """Whether somebody else holds it (None: nobody can tell), and the folder as a descriptor if it is locked now."""
     if fcntl is None:
-        return None
+        return None, -1
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
-        return None
+        return None, -1
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return True if error.errno in _TAKEN else None
-    finally:
         os.close(descriptor)
-    return False
+        return (True if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN) else None), -1
+    return False, descriptor
 
 
 def _after_fork() -> None:

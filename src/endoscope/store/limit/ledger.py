@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from endoscope.schema.recording import FORMAT_VERSION, THINNED
 from endoscope.store import paths
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.journal import Copied
 from endoscope.store.files import Span
-from endoscope.store.journal import Copied
 
 
 class StepEntry(NamedTuple):
@@ -63,9 +63,9 @@ class Ledger:
         }
         yield {"kind": "rows", "time": now, "files": self.graphs}
         rows = self._rows()
-        for session in sorted({0, contents.session, *rows, *contents.superseding.sessions}):
+        for session in sorted({0, contents.session, *rows, *contents.went_back_to}):
             if session:
-                back_to = contents.superseding.first_of(session)
+                back_to = contents.went_back_to.get(session)
                 yield {"kind": "resume", "time": now, "session": session, "supersedes": back_to}
             if session in rows:
                 yield {"kind": "rows", "time": now, "copied": rows[session], "session": session}

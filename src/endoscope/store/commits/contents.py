@@ -1,24 +1,46 @@
 """What a rank holds, according to its journal: chunks of tables, files beside them, what was thinned or superseded.
 
 Readers take up the lines that they find, the writer those that it has written, so both have the same view.
+
+A trial that was resumed has several sessions, one for each process that recorded:
+
+    session 0    steps 0 1 2 3 4 5 6 7
+    session 1            3 4             goes on from a checkpoint: its first step takes the place of all from 3 on
+
+What is superseded stays in its files.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from endoscope.schema.recording import TABLES, THINNED
-from endoscope.store import chunks as chunking
+from endoscope.schema.recording import NO_STEP, TABLES, THINNED
 from endoscope.store import description, paths
-from endoscope.store.chunks import Chunk
+from endoscope.store.commits.journal import Commit
 from endoscope.store.files import Span
-from endoscope.store.journal import Commit
-from endoscope.store.superseding import TABLES as NUMBERED
-from endoscope.store.superseding import Superseding
 
 SETTLED_AFTER_SECS = 60.0  # then the data of a commit is there, or will never be
+NUMBERED = ("metrics", "notes", "gaps")  # whose rows have the number of a step, and belong to no recorded step
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one commit added to one table."""
+
+    file: str
+    start: int
+    end: int
+    crc: int | None  # None: no line of the journal tells of it, there is nothing to check against
+    ordinal: int = NO_STEP  # of the recorded step, in tables that have one
+    step: int = NO_STEP  # its number
+    session: int = 0  # in which it was recorded; not told of tables whose rows have an ordinal
+
+    @property
+    def bytes(self) -> int:
+        return self.end - self.start
 
 
 class Contents:
@@ -35,7 +57,7 @@ class Contents:
         self.bytes_beside = 0  # of these files
         self.thinned: set[int] = set()  # ordinals of steps that went since the journal was written (anew)
         self.dropped = 0  # how many had gone before
-        self.superseding = Superseding()
+        self.went_back_to: dict[int, int] = {}  # session -> the lowest step that it has taken the place of
         self.superseded: set[int] = set()  # ordinals of steps whose place a later session has taken
         self.hidden: frozenset[int] = frozenset()  # steps not to be shown: thinned, superseded, not completely there
         self.step_of: dict[int, int] = {}  # ordinal -> number of the step
@@ -79,9 +101,9 @@ class Contents:
         self.gone.update(commit.removed)
         self.session = max(self.session, commit.session)
         changed = self._remove(commit) | self._supersede(commit)
-        for table, chunk in chunking.of_commit(commit, self.gone, self.step_of):
+        for chunk in self._chunks_of(commit):
             if (chunk.file, chunk.start) not in self._found:  # else it was there before its line
-                self.chunks[table].append(chunk)
+                self.chunks[paths.table_of(chunk.file)].append(chunk)
         for table in changed:
             # Rows without a step stay in the order in which they came: a merged segment is younger than what it
             # replaces, and older than what follows.
@@ -111,6 +133,14 @@ class Contents:
         self.thinned.clear()
         self.gone.clear()
 
+    def end_of(self, session: int) -> int | None:
+        """Steps of a session from this number on are superseded; None if none is."""
+        return min((step for later, step in self.went_back_to.items() if later > session), default=None)
+
+    def _is_superseded(self, ordinal: int) -> bool:
+        end = self.end_of(self.session_of.get(ordinal, 0))
+        return end is not None and self.step_of[ordinal] >= end
+
     def _note_end(self, commit: Commit) -> None:
         if commit.kind in ("close", "resume"):
             self.is_closed = commit.kind == "close"
@@ -120,16 +150,27 @@ class Contents:
         self.time_of[commit.ordinal] = commit.time
         if commit.session:
             self.session_of[commit.ordinal] = commit.session
-        if self.superseding and self.superseding.hides(commit.session, commit.step):  # in a journal written anew
+        if self.went_back_to and self._is_superseded(commit.ordinal):  # in a journal written anew
             self.superseded.add(commit.ordinal)
 
     def _supersede(self, commit: Commit) -> set[str]:
         """A session has gone back to an earlier step; returns the tables whose rows this may hide."""
-        if commit.supersedes is None or not self.superseding.add(commit.session, commit.supersedes):
+        step = commit.supersedes
+        if step is None or step >= self.went_back_to.get(commit.session, step + 1):
             return set()
-        hides, session_of = self.superseding.hides, self.session_of
-        self.superseded = {ordinal for ordinal, step in self.step_of.items() if hides(session_of.get(ordinal, 0), step)}
+        self.went_back_to[commit.session] = step
+        self.superseded = set(filter(self._is_superseded, self.step_of))
         return set(NUMBERED)
+
+    def _chunks_of(self, commit: Commit) -> Iterator[Chunk]:
+        """Everything that a commit added or copied, except to files that are gone by now."""
+        for file, span in commit.files.items():
+            if paths.table_of(file) and file not in self.gone:
+                yield Chunk(file, *span, commit.ordinal, commit.step, commit.session)
+        for file, copied in commit.copied.items():
+            if paths.table_of(file) and file not in self.gone:
+                for start, end, crc, ordinal in copied:
+                    yield Chunk(file, start, end, crc, ordinal, self.step_of.get(ordinal, NO_STEP), commit.session)
 
     def _remove(self, commit: Commit) -> set[str]:
         self.thinned.update(commit.thinned.get("stats", ()))
@@ -145,7 +186,9 @@ class Contents:
         """Whether the files are as long as the commit says; asked of young commits only, as it costs a look at each."""
         if self.is_closed or time.time() - commit.time > SETTLED_AFTER_SECS:
             return True
-        for file, end in chunking.sizes_needed(commit).items():
+        needed = {file: span.end for file, span in commit.files.items()}
+        needed |= {file: copied[-1].end for file, copied in commit.copied.items() if copied}
+        for file, end in needed.items():
             if file not in sizes:
                 sizes[file] = _size_of(self._folder / file)
             if sizes[file] < end and file not in self.gone:

@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from endoscope.schema.recording import NO_STEP, TABLES, THINNED
 from endoscope.store import paths, streams
-from endoscope.store.chunks import Chunk
-from endoscope.store.contents import Contents
+from endoscope.store.commits.contents import Chunk, Contents
+from endoscope.store.commits.journal import JournalWriter
 from endoscope.store.files import Bytes, remove
-from endoscope.store.journal import JournalWriter
-from endoscope.store.ledger import Ledger
+from endoscope.store.limit.ledger import Ledger
 from endoscope.store.segments import Segments
 
 _ROWS = tuple(table for table in TABLES if table not in THINNED)  # tables that belong to no step

@@ -1,0 +1,1 @@
+"""What the system does with files, and what it does not promise."""

@@ -1,0 +1,1 @@
+"""Staying below `max_bytes`, and tidying up."""
