@@ -9,7 +9,8 @@ import { readPicture, type PictureAnswer } from "./pictures";
 import { askFirst } from "./start";
 import {
   heatTable, histogramTable, layersTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
-  type HeatTable, type HistogramTable, type LayersTable, type MetricTable, type SampleTable, type SeriesTable, type StepSampleTable,
+  type HeatTable, type HistogramTable, type LayersTable, type MetricTable, type SampleTable, type SeriesTable,
+  type StepSampleTable,
   type UnitTable,
 } from "./tables";
 import type {
@@ -132,7 +133,9 @@ export function askHeat(
 
 export type LayerRows = "outputs" | "parameters";
 
-export function askLayers(trial: string, of: string, statistic: string, rows: LayerRows): Request<LayersTable> {
+export function askLayers(
+  trial: string, of: string, statistic: string, rows: LayerRows | null,
+): Request<LayersTable> {
   const url = trialAddress(trial, "layers", { of, statistic, rows });
   return alone(arrow(grows(trial, url), url, layersTable));
 }

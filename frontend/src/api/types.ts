@@ -475,9 +475,10 @@ export interface LayersRow {
   readonly states: readonly number[];
 }
 
-/** One trial in the table of all; `known`: 0 not read yet, 1 read, 2 cannot be read. Metadata `complete`, `checks`. */
+/** One trial in the table of all, the newest first. Metadata `complete`: whether all have been read. */
 export interface OverviewRow {
   readonly name: string;
+  /** 0 not read yet, 1 read, 2 cannot be read */
   readonly known: number;
   /** Why it cannot be read, or what is damaged */
   readonly problem: string;

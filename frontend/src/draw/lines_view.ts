@@ -39,7 +39,8 @@ export class LinesView extends Surface {
     const axis = valueAxis(picture);
     const height = this.height - TOP - BOTTOM;
     const from = Math.min(0, picture.steps[0]);
-    const x = (step: number): number => LEFT + ((step - from) / (picture.last - from || 1)) * (this.width - LEFT - RIGHT);
+    const perStep = (this.width - LEFT - RIGHT) / (picture.last - from || 1);
+    const x = (step: number): number => LEFT + (step - from) * perStep;
     const y = (value: number): number => TOP + height * (1 - axis.place(value));
     context.font = `11px ${theme.numberFont}`;
     context.textBaseline = "middle";
@@ -132,6 +133,7 @@ export function valueAxis({ lines, isShare, isLog }: Pick<LinesPicture, "lines" 
   const by = Math.max(1, Math.ceil((high - low) / 5));
   const ticks: number[] = [];
   for (let power = Math.ceil(low); power <= high; power += by) ticks.push(10 ** power);
-  if (ticks.length < 2) ticks.splice(0, ticks.length, ...[0.15, 0.85].map((s) => Number((10 ** (low + s * (high - low))).toPrecision(1))));
+  const few = [0.15, 0.85].map((share) => Number((10 ** (low + share * (high - low))).toPrecision(1)));
+  if (ticks.length < 2) ticks.splice(0, ticks.length, ...few);
   return { place: (value) => (value <= 0 ? 0 : Math.max(0, (Math.log10(value) - low) / (high - low))), ticks };
 }

@@ -8,14 +8,16 @@ import { useCallback, useMemo } from "react";
 import type { Request } from "../api/cache";
 import type { Floats } from "../api/client";
 import {
-  askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayers, askLayout, askMetrics, askModules, askNotes, askOverview, askPicture,
+  askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayers, askLayout, askMetrics, askModules, askNotes,
+  askOverview, askPicture,
   askSamples, askSeries, askStepSample, askTensor, askTrial, askUnits, askView, askViews, saveLayout,
   type LayerRows, type SeriesOptions, type TensorKey,
 } from "../api/requests";
 import type { OverviewTable, OverviewTrial, TrialMetric } from "../api/overview";
 import type { PictureAnswer } from "../api/pictures";
 import type {
-  HeatTable, HistogramTable, LayersTable, MetricCurve, MetricTable, SampleTable, SeriesTable, StepSampleTable, StepTable, UnitTable,
+  HeatTable, HistogramTable, LayersTable, MetricCurve, MetricTable, SampleTable, SeriesTable, StepSampleTable,
+  StepTable, UnitTable,
 } from "../api/tables";
 import type {
   Catalog, Gap, Graph, Layout, Modules, Note, Statistic, Trial, ViewResult, Views, ViewSelection,
@@ -136,6 +138,10 @@ export function useLayers(
   useAhead(isWanted && key ? [{ trial, key, step: null, type: null, ask, beside }] : NO_QUESTIONS);
   return useLoaded(isWanted ? askLayers(trial, of, statistic, rows) : null);
 }
+
+/** The same of outputs and parameters together, for a single row of it. */
+export const useEvidence = (trial: string | null, of: string, statistic: string): Loaded<LayersTable> =>
+  useLoaded(trial === null || !statistic ? null : askLayers(trial, of, statistic, null));
 
 export const useOverview = (): Loaded<OverviewTable> => useLoaded(askOverview);
 

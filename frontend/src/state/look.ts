@@ -111,6 +111,11 @@ export interface Page {
   readonly follow: boolean;
 }
 
+type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
+/** Anything that is no choice of what to look at; of a group only what changes. */
+export type PagePart =
+  Partial<Omit<Page, "look" | "other" | Group>> & { readonly [G in Group]?: Partial<Page[G]> };
+
 /** Everything in the address: the page, and which choices are newer, as the older ones give way. */
 export interface State {
   readonly page: Page;

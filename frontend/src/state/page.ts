@@ -9,7 +9,7 @@ import { askCatalog, askStep, askTrial } from "../api/requests";
 import type { StepTable } from "../api/tables";
 import { changeLook, compareWith, mergePage, swapped } from "./changes";
 import { useWatched } from "./gate";
-import { type Look, type Page, type Pane, type Shown } from "./look";
+import { type Look, type Page, type PagePart, type Pane, type Shown } from "./look";
 import type { TensorColumns } from "./relax";
 import { cache, useLoaded } from "./resource";
 import { askStepIfAny, shownNow, trialsOf, watchShown, worldNow } from "./shown";
@@ -19,6 +19,7 @@ import { batchOf, entriesOf, indexOf, ofsOf } from "./world";
 
 export * from "./look";
 export { isBare } from "./shown";
+export { trialColor } from "./trial_color";
 
 export function usePage(): Page {
   return useWatched(watchState, () => getState().page);
@@ -52,9 +53,6 @@ export function useTrials(): readonly string[] {
     return keptTrials;
   });
 }
-
-/** The colour of the n-th trial on the page, as CSS. */
-export const trialColor = (place: number): string => `var(--trial-${(Math.max(place, 0) % 6) + 1})`;
 
 export interface Choices {
   readonly types: readonly string[];
@@ -153,7 +151,7 @@ export const act = {
     change(changeLook(getState(), look, pane, shownNow(pane)), transient);
   },
   /** Anything that is no choice of what to look at; objects are merged one level deep. */
-  page(part: Partial<Omit<Page, "look" | "other">>, { transient = false }: { transient?: boolean } = {}): void {
+  page(part: PagePart, { transient = false }: { transient?: boolean } = {}): void {
     change(mergePage(getState(), part), transient);
   },
   /** Looks at a second place that differs in these fields; null ends it. */

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { columnAt, columnsOf, pixelColumns, stepAxis } from "../../src/model/layers/axis";
-import { against, BEYOND, Derived, INFINITE, mediansBefore, medianWithout, NAN, NOTHING, VALUE } from "../../src/model/layers/derive";
+import {
+  against, BEYOND, Derived, INFINITE, mediansBefore, medianWithout, NAN, NOTHING, VALUE,
+} from "../../src/model/layers/derive";
 import { cellText, layerScale, ratioText, worstLine } from "../../src/model/layers/scale";
 import { growLayers, openByItself, patternOf, visibleRows, wayTo } from "../../src/model/layers/tree";
 

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { columnsOf, compareCells, differences, isBetterLow, ownSettings, settingsOf, usualColumns, type Cell } from "../../src/model/overview/columns";
+import {
+  columnsOf, compareCells, differences, isBetterLow, ownSettings, settingsOf, usualColumns, type Cell,
+} from "../../src/model/overview/columns";
 import { isExpression, parseFilter, textFits } from "../../src/model/overview/expression";
 import type { OverviewTrial } from "../../src/model/overview/trial";
 

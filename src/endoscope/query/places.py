@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from endoscope.errors import NewerFormat, NotARecording
-from endoscope.store import description, journal, paths
+from endoscope.store import description, paths
+from endoscope.store.commits import journal
 
 _MOST_OF_A_LAST_LINE = 4096  # bytes; the line that ends a trial names few files
 _MOST_LOOKED_AT = 200  # subfolders, when an error wants to be helpful

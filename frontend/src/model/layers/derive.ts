@@ -131,8 +131,8 @@ function vsPast(own: Line, isShare: boolean): Line {
 }
 
 /**
- * For each column the median of the numbers before it; NaN where there are fewer than three. Numbers are sorted once, in
- * a list that each of them leaves again, the last one first: the median then moves by one place at most.
+ * For each column the median of the numbers before it; NaN where there are fewer than three. Numbers are sorted once,
+ * in a list that each of them leaves again, the last one first: the median then moves by one place at most.
  */
 export function mediansBefore(line: Line): Float64Array {
   const columns: number[] = [];

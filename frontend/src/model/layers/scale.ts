@@ -98,4 +98,5 @@ export function ratioText(log: number): string {
 }
 
 const plainNumber = (value: number, digits: number): string => String(Number(value.toPrecision(digits)));
-const superscript = (whole: number): string => String(whole).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);
+const superscript = (whole: number): string =>
+  String(whole).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);

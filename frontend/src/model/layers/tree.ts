@@ -113,8 +113,8 @@ export function wayTo(rows: readonly LayerRow[], node: string): string[] {
 }
 
 /**
- * What is open if nobody chose: whole levels while they fit, outermost first; then the way to each finding, and the same
- * rows of the other blocks if those fit, too.
+ * What is open if nobody chose: whole levels while they fit, outermost first; then the way to each finding, and the
+ * same rows of the other blocks if those fit, too.
  */
 export function openByItself(rows: readonly LayerRow[], most: number, nodes: readonly string[]): ReadonlySet<string> {
   let open = new Set<string>();

@@ -32,8 +32,10 @@ export function settingOf(trial: OverviewTrial, name: string): Cell {
   return found.get(name) ?? null;
 }
 
-const settingNames = (trials: readonly OverviewTrial[]): string[] =>
-  [...new Set(trials.flatMap(({ config }) => settingsOf(config).map(([name]) => name)))].filter((name) => name !== "tags");
+function settingNames(trials: readonly OverviewTrial[]): string[] {
+  const names = new Set(trials.flatMap(({ config }) => settingsOf(config).map(([name]) => name)));
+  return [...names].filter((name) => name !== "tags");
+}
 
 /** What most trials have, of settings that are not the same in all. */
 export interface Difference {
@@ -83,18 +85,21 @@ export function columnsOf(trials: readonly OverviewTrial[], counts: (name: strin
   const finding = (trial: OverviewTrial): Counts => counts(trial.name);
   return [
     column("name", "Trial", "name", "text", "The name of its folder.", (trial) => trial.name),
-    column("curve", "Loss", "curve", "text", "All curves share one scale: steps to the right, the loss upwards.", () => null),
+    column("curve", "Loss", "curve", "text", "All curves share one scale: steps to the right, the loss upwards.",
+      () => null),
     column("findings", "Findings", "findings", "number", "Errors and warnings, without what follows from them.",
       (trial) => (finding(trial).isChecked ? finding(trial).errors + finding(trial).warnings : null)),
     column("errors", "Errors", "errors", "number", "Findings that are errors.",
       (trial) => (finding(trial).isChecked ? finding(trial).errors : null)),
     column("warnings", "Warnings", "warnings", "number", "Findings that are warnings.",
       (trial) => (finding(trial).isChecked ? finding(trial).warnings : null)),
-    column("differs", "Differs in", "differs", "text", "Settings that are not what most of these trials have.", () => null),
+    column("differs", "Differs in", "differs", "text", "Settings that are not what most of these trials have.",
+      () => null),
     ...settingNames(trials).map((name) =>
       column(`config:${name}`, name, name, "text", `The setting ${name}.`, (trial) => settingOf(trial, name))),
     ...metrics.map((name) =>
-      column(`metric:${name}`, name, name, "number", `The last value of ${name}.`, (trial) => metric(trial, name)?.last ?? null)),
+      column(`metric:${name}`, name, name, "number", `The last value of ${name}.`,
+        (trial) => metric(trial, name)?.last ?? null)),
     ...metrics.map((name) => {
       const isLow = isBetterLow(name);
       const words = `The ${isLow ? "lowest" : "highest"} value of ${name}.`;
@@ -106,7 +111,8 @@ export function columnsOf(trials: readonly OverviewTrial[], counts: (name: strin
     column("recorded", "Recorded", "recorded", "number", "Recorded steps.", ({ steps }) => steps),
     column("cost", "Cost", "cost", "share", "Share of the training time that recording took.",
       ({ cost }) => (Number.isNaN(cost) ? null : cost)),
-    column("size", "On disk", "size", "bytes", "Bytes of all files.", ({ bytes, known: is }) => (is === "read" ? bytes : null)),
+    column("size", "On disk", "size", "bytes", "Bytes of all files.",
+      ({ bytes, known: is }) => (is === "read" ? bytes : null)),
     column("tags", "Tags", "tags", "text", "The setting tags.", (trial) => tagsOf(trial).join(" ") || null),
     column("begun", "Begun", "begun", "time", "When the training began.", ({ created }) => created || null),
   ];
@@ -121,11 +127,13 @@ function column(
 /** What is shown if nobody chose: of many trials one column for each setting that differs, as these can be sorted. */
 export function usualColumns(trials: readonly OverviewTrial[], loss: string): readonly string[] {
   const names = [...new Set(trials.flatMap((trial) => trial.metrics.map(({ name }) => name)))];
-  const others = names.filter((name) => name !== loss && !/^(lr|learning_rate)$|time|seconds|grad/i.test(name)).slice(0, 2);
+  const isTelling = (name: string): boolean => name !== loss && !/^(lr|learning_rate)$|time|seconds|grad/i.test(name);
+  const others = names.filter(isTelling).slice(0, 2);
   const several = trials.length > 1;
   const isMany = trials.length > 20;
   const all = differences(trials).map(({ name }) => name);
-  const settings = isMany ? all.filter((name) => !/seed/i.test(name)).slice(0, 6) : several ? [] : settingNames(trials).slice(0, 6);
+  const ofMany = all.filter((name) => !/seed/i.test(name)).slice(0, 6);
+  const settings = isMany ? ofMany : several ? [] : settingNames(trials).slice(0, 6);
   return [
     "name", "curve", "findings", ...(several && !isMany ? ["differs"] : []),
     ...settings.map((name) => `config:${name}`),

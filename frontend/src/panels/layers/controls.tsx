@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import type { Reference } from "../../model/layers/derive";
 import { meaningWords, referenceWords } from "../../model/layers/words";
 import { onThemeChange, pageTheme } from "../../draw/theme";
-import { act } from "../../state/page";
+import { act, usePart } from "../../state/page";
 import type { HeatMode } from "../../state/look";
 import { Segments, type Choice } from "../../ui/segments";
 import { Select } from "../../ui/select";
@@ -14,6 +14,8 @@ const NO_UPDATE = "Only parameters are updated.";
 export function Controls({ data }: { readonly data: LayersData }) {
   const { statistic, statistics, of, ofs, reference, other, others, hasBlocks } = data;
   const isDark = useSyncExternalStore(onThemeChange, () => pageTheme().scheme === "dark");
+  const order = usePart((page) => page.layers.order);
+  const filter = usePart((page) => page.layers.filter);
   const choices = statistics.map(({ value, label }) => ({ value, label }));
   return (
     <>
@@ -29,7 +31,7 @@ export function Controls({ data }: { readonly data: LayersData }) {
           label="colour"
           choices={references(hasBlocks, other)}
           value={reference}
-          onChange={(mode) => act.page({ heat: { mode: mode as HeatMode } as never })}
+          onChange={(mode) => act.page({ heat: { mode: mode as HeatMode } })}
         />
         {reference === "trial" && others.length > 1 && (
           <Select
@@ -37,9 +39,25 @@ export function Controls({ data }: { readonly data: LayersData }) {
             quiet
             choices={others.map((name) => ({ value: name, label: name }))}
             value={other ?? ""}
-            onChange={(name) => act.page({ layers: { other: name } as never })}
+            onChange={(name) => act.page({ layers: { other: name } })}
           />
         )}
+        <span className="grow" />
+        <Segments
+          label="order"
+          choices={[{ value: "network", label: "network" }, { value: "differs", label: "what stands out" }]}
+          value={order}
+          onChange={(next) => act.page({ layers: { order: next } })}
+        />
+        <input
+          type="search"
+          className="layers-filter"
+          placeholder="Filter rows"
+          aria-label="Filter rows by name or class"
+          value={filter}
+          onChange={(event) => act.page({ layers: { filter: event.target.value } }, { transient: true })}
+          onBlur={(event) => act.page({ layers: { filter: event.target.value } })}
+        />
       </div>
       <p className="layers-help">
         Rows are layers, from input down to loss; columns are recorded steps.{" "}
@@ -56,7 +74,7 @@ export function Controls({ data }: { readonly data: LayersData }) {
 
 function chooseStatistic({ statistics, of, ofs }: LayersData, value: string): void {
   const wanted = statistics.find((each) => each.value === value);
-  act.page({ heat: { statistic: value } as never });
+  act.page({ heat: { statistic: value } });
   if (!wanted?.of || wanted.of.includes(of.split(":")[0])) return;
   const possible = ofs.find((each) => wanted.of?.includes(each.split(":")[0]));
   if (possible) act.choose({ of: possible });

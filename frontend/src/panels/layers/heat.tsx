@@ -1,7 +1,8 @@
 /** Names, cells and numbers of layers × steps: one tab stop, walked with arrow keys. Only rows in view are made. */
 import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from "react";
 import type { Finding } from "../../api/types";
-import { LayersHeat, LayersMarks, type HeatMark } from "../../draw/layers_heat";
+import { LayersHeat } from "../../draw/layers_heat";
+import { LayersMarks, type HeatMark } from "../../draw/layers_marks";
 import { columnAt, type StepAxis } from "../../model/layers/axis";
 import { VALUE, type Cells, type Line } from "../../model/layers/derive";
 import { cellText, type LayerScale } from "../../model/layers/scale";

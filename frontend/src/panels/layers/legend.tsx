@@ -13,8 +13,6 @@ import type { LayersData } from "./use_layers";
 export function Legend({ data }: { readonly data: LayersData }) {
   const { scale, statistic, reference, other, rowsShown, of } = data;
   const columns = usePart((page) => page.layers.columns);
-  const order = usePart((page) => page.layers.order);
-  const filter = usePart((page) => page.layers.filter);
   const [low, high] = [scale.low, scale.high].map((value) => cellText(value, VALUE, scale));
   const isOpenEnded = scale.what === "number" || scale.what === "ratio";
   return (
@@ -24,22 +22,13 @@ export function Legend({ data }: { readonly data: LayersData }) {
         <span className="number">{isOpenEnded ? "≤ " : ""}{low}</span>
         <Ramp kind={scale.kind} />
         <span className="number">{isOpenEnded ? "≥ " : ""}{high}</span>
-        {scale.kind === "diverging" && reference !== "absolute" && <>neutral = {scale.what === "points" ? "0" : "×1"}</>}
+        {reference !== "absolute" && <>neutral = {scale.what === "points" ? "0" : "×1"}</>}
       </span>
       <span className="layers-key"><i className="swatch hatched" aria-hidden="true" />
         {reference === "absolute" ? "not recorded" : "nothing to compare with"}</span>
       <span className="layers-key"><i className="swatch nan" aria-hidden="true" />NaN</span>
-      <span className="layers-key"><i className="swatch finding" aria-hidden="true" />finding</span>
+      <span className="layers-key"><i className="swatch outlined" aria-hidden="true" />finding</span>
       <span className="grow" />
-      <input
-        type="search"
-        className="layers-filter"
-        placeholder="Filter rows"
-        aria-label="Filter rows by name or class"
-        value={filter}
-        onChange={(event) => act.page({ layers: { filter: event.target.value } as never }, { transient: true })}
-        onBlur={(event) => act.page({ layers: { filter: event.target.value } as never })}
-      />
       <Segments
         label="rows"
         choices={[
@@ -47,19 +36,13 @@ export function Legend({ data }: { readonly data: LayersData }) {
           { value: "parameters", label: "parameters" },
         ]}
         value={rowsShown}
-        onChange={(rows) => act.page({ layers: { rows, open: null } as never })}
-      />
-      <Segments
-        label="order"
-        choices={[{ value: "network", label: "network" }, { value: "differs", label: "what stands out" }]}
-        value={order}
-        onChange={(next) => act.page({ layers: { order: next } as never })}
+        onChange={(rows) => act.page({ layers: { rows, open: null } })}
       />
       <Segments
         label="columns"
         choices={[{ value: "true", label: "true" }, { value: "equal", label: "equal" }]}
         value={columns}
-        onChange={(next) => act.page({ layers: { columns: next } as never })}
+        onChange={(next) => act.page({ layers: { columns: next } })}
       />
     </div>
   );
@@ -71,5 +54,6 @@ function Ramp({ kind }: { readonly kind: "linear" | "log" | "diverging" }) {
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
   const { fill } = shadeTable(kind, theme.scheme, theme.panelRgb);
   const stops = Array.from({ length: 17 }, (_, i) => fill[Math.round((i / 16) * 255)]);
-  return <i className="ramp" aria-hidden="true" style={{ background: `linear-gradient(90deg, ${stops.join(", ")})` }} />;
+  const background = `linear-gradient(90deg, ${stops.join(", ")})`;
+  return <i className="ramp" aria-hidden="true" style={{ background }} />;
 }

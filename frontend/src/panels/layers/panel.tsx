@@ -126,7 +126,7 @@ function useView(data: LayersData, width: number, height: number): HeatRows {
 function fold(row: LayerRow, open: ReadonlySet<string>): void {
   const next = new Set(open);
   if (!next.delete(row.key)) next.add(row.key);
-  act.page({ layers: { open: [...next] } as never });
+  act.page({ layers: { open: [...next] } });
 }
 
 /** Those that stand out most come first; the newest steps count. */

@@ -32,7 +32,10 @@ export function Side({ data }: { readonly data: LayersData }) {
   return (
     <aside className="layers-side" aria-label="Selected layer">
       {node === null ? (
-        <section><p className="layers-title">No layer selected</p><p>Click a cell: its numbers appear here.</p></section>
+        <section>
+          <p className="layers-title">No layer selected</p>
+          <p>Click a cell: its numbers appear here.</p>
+        </section>
       ) : (
         <Title data={data} node={node} record={record} />
       )}
@@ -115,7 +118,13 @@ function Note({ entry, node, last }: NoteProps) {
 
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-function Numbers({ data, record, column }: { readonly data: LayersData; readonly record: number; readonly column: number }) {
+interface NumbersProps {
+  readonly data: LayersData;
+  readonly record: number;
+  readonly column: number;
+}
+
+function Numbers({ data, record, column }: NumbersProps) {
   const { statistic, of, ofs, derived, hasBlocks, other, reference, steps } = data;
   if (!statistic) return null;
   const own = derived("absolute").line(record);

@@ -2,42 +2,12 @@
 import { useMemo } from "react";
 import { growLayers, patternOf, type LayerRow } from "../../model/layers/tree";
 import { Derived, type Cells, type Reference } from "../../model/layers/derive";
-import { layerScale, type LayerScale, type StatisticScale } from "../../model/layers/scale";
+import { layerScale, type LayerScale } from "../../model/layers/scale";
 import {
   useCatalog, useGraph, useLayers, useModules, useTrial, type LayersTable, type Trial, type Union,
 } from "../../state/data";
 import { useMainTrial, usePart, useShownPart, useChoices } from "../../state/page";
-
-export interface StatisticChoice {
-  readonly value: string;
-  readonly label: string;
-  readonly scale: StatisticScale;
-  readonly isShare: boolean;
-  /** What it can be of; null: of everything. */
-  readonly of: readonly string[] | null;
-}
-
-const FAVOURITES: Readonly<Record<string, string>> = {
-  abs_mean: "size (mean |x|)", std: "spread (std)", abs_max: "largest |x|", norm: "norm", zeros: "share of zeros",
-  nans: "share of NaN", infs: "share of infinities", neg_infs: "share of −infinities",
-};
-
-export function statisticsOf(trial: Trial | null): readonly StatisticChoice[] {
-  if (!trial) return [];
-  const recorded = trial.statistics.map(({ name, label, scale, isCount }): StatisticChoice => ({
-    value: name, label: FAVOURITES[name] ?? label, scale: isCount ? (name === "count" ? "log" : "linear") : scale,
-    isShare: isCount && name !== "count", of: null,
-  }));
-  const derived = trial.derived.map(({ name, label, scale, of }): StatisticChoice => ({
-    value: name, label, scale, isShare: scale === "linear", of,
-  }));
-  const rank = ({ value }: StatisticChoice): number => {
-    const place = Object.keys(FAVOURITES).indexOf(value);
-    return place < 0 ? 99 : place;
-  };
-  const favourites = recorded.filter((each) => rank(each) < 5).sort((a, b) => rank(a) - rank(b));
-  return [...favourites, ...derived, ...recorded.filter((each) => rank(each) >= 5)];
-}
+import { choiceFor, statisticsOf, type StatisticChoice } from "./statistics";
 
 export interface RowFacts {
   readonly kind: string;
@@ -154,13 +124,6 @@ export function useLayersData(): LayersData {
   };
 }
 
-/** What is asked for, unless it cannot be of this kind of value. */
-function choiceFor(statistics: readonly StatisticChoice[], name: string, of: string): StatisticChoice | null {
-  const fits = (each: StatisticChoice): boolean => each.of === null || each.of.includes(of.split(":")[0]);
-  const possible = statistics.filter(fits);
-  return possible.find(({ value }) => value === name) ?? possible[0] ?? null;
-}
-
 function referenceFor(mode: string, hasBlocks: boolean, other: string | null): Reference {
   if (mode === "blocks") return hasBlocks ? "blocks" : "past";
   if (mode === "trial" || mode === "difference") return other === null ? "absolute" : "trial";
@@ -172,7 +135,9 @@ function useOthers(trial: string | null): readonly string[] {
   const chosen = usePart((page) => page.trials);
   return useMemo(() => {
     const readable = catalog?.trials.filter((each) => each.readable && each.name !== trial) ?? [];
-    const names = [...readable].sort((a, b) => b.created - a.created).map(({ name }) => name);
+    const isBase = (name: string): number => Number(/base|control|reference/i.test(name));
+    const sorted = [...readable].sort((a, b) => isBase(b.name) - isBase(a.name) || b.created - a.created);
+    const names = sorted.map(({ name }) => name);
     return [...chosen.filter((name) => names.includes(name)), ...names.filter((name) => !chosen.includes(name))];
   }, [catalog, chosen, trial]);
 }
