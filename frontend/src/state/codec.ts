@@ -66,7 +66,8 @@ type Flat = Omit<Page, "look" | "other" | Group>;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
   camera: orNull(list(number)), heights: oneOf(["linear", "log"]),
-  side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text), follow: yes,
+  side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text),
+  follow: yes,
 };
 
 type Nested = Pick<Page, Group>;
@@ -95,7 +96,8 @@ const FIELDS = Object.keys(LETTERS) as Field[];
 export function encode(state: State): string {
   const words = new URLSearchParams();
   const first = FIRST_STATE.page;
-  put(words, "", FLAT, state.page, first);
+  // Who names a step stays there.
+  put(words, "", FLAT, state.page, { ...first, follow: state.page.look.step === null });
   put(words, "", LOOK, state.page.look, NO_LOOK);
   for (const group of Object.keys(NESTED) as (keyof Nested)[]) {
     put(words, `${group}.`, NESTED[group] as Forms, state.page[group], first[group]);
@@ -121,7 +123,8 @@ export function decode(address: string): State {
   ) as unknown as Nested;
   const look = { ...NO_LOOK, ...get(words, "", LOOK as Forms) } as Look;
   const other = get(words, "b.", LOOK as Forms) as Partial<Look>;
-  const page: Page = { ...first, ...(get(words, "", FLAT as Forms) as Partial<Flat>), ...nested, look, other };
+  const follow = look.step === null;
+  const page: Page = { ...first, follow, ...(get(words, "", FLAT as Forms) as Partial<Flat>), ...nested, look, other };
   return {
     page,
     recent: fields(words.get("order")).filter((field) => field === "aggregate" || look[field] !== null),

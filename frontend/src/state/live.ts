@@ -58,16 +58,18 @@ function againSoon(key: string): void {
   waiting.set(key, setTimeout(run, AT_MOST_EVERY_MS));
 }
 
-/** Who looks at the newest step of the newest trial because nobody chose stays there when there is a newer one. */
+/** Who looks at the newest trial because nobody chose stays with it; and at its step, unless following. */
 function stayHere(): void {
   const state = getState();
   const { look, follow, trials } = state.page;
   const { trial, step } = shownNow("a");
-  if (follow || trial === null || step === null) return;
+  if (trial === null || step === null) return;
   const isNewestTrial = trials.length === 0 && look.trial === null;
-  if (look.step !== null && !isNewestTrial) return;
-  const page = { ...state.page, look: { ...look, step: look.step ?? step }, trials: isNewestTrial ? [trial] : trials };
-  adjust({ ...state, page, recent: look.step === null ? [...state.recent, "step"] : state.recent });
+  const isFixed = follow || look.step !== null;
+  if (isFixed && !isNewestTrial) return;
+  const stayed = isFixed ? look : { ...look, step };
+  const page = { ...state.page, look: stayed, trials: isNewestTrial ? [trial] : trials };
+  adjust({ ...state, page, recent: isFixed ? state.recent : [...state.recent, "step"] });
 }
 
 /** To be called once. */

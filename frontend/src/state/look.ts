@@ -107,7 +107,7 @@ export interface Page {
   readonly notes: string;
   /** Chosen custom view. */
   readonly view: string | null;
-  /** The newest step is taken as soon as there is one. */
+  /** The newest step is taken as soon as there is one: until somebody chooses a step. */
   readonly follow: boolean;
 }
 
@@ -149,7 +149,7 @@ export const FIRST_PAGE: Page = {
   finding: null,
   notes: "",
   view: null,
-  follow: false,
+  follow: true,
 };
 
 export const FIRST_STATE: State = { page: FIRST_PAGE, recent: [], recentOther: [] };

@@ -26,6 +26,17 @@ def is_one_trial(path: str | PathLike[str]) -> bool:
     raise NotARecording(_why_not(folder))
 
 
+def is_to_come(path: str | PathLike[str]) -> bool:
+    """Whether nothing is there yet: no such folder, or one without anything in it."""
+    folder = Path(path).expanduser()
+    return not folder.exists() or (folder.is_dir() and next(folder.iterdir(), None) is None)
+
+
+def why_nothing(path: str | PathLike[str]) -> str:
+    """The same as a sentence, with what was perhaps meant."""
+    return _why_not(Path(path).expanduser())
+
+
 def check(path: str | PathLike[str]) -> None:
     """Raise what opening it would, if that can be told already."""
     if is_one_trial(path):

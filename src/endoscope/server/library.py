@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from weakref import WeakSet
 
-from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed
+from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed, NotARecording
 from endoscope.query import bulk, places
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
@@ -32,20 +32,27 @@ class Library:
     can lead out of it. Of hundreds of trials only those that were looked at last are open.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, waits: bool = False) -> None:
+        """`waits`: the folder may be empty, or not there yet."""
         self.path = Path(path).expanduser()
         self._lock = threading.RLock()
         self._states: dict[str, tuple[int, int, int, bool]] = {}
         self._open: OrderedDict[str, Recording] = OrderedDict()  # the last one asked for at the end
         self._warmed: WeakSet[Recording] = WeakSet()
         self._folder: Recordings | None = None  # None if one trial is served
+        self._waits = waits and places.is_to_come(self.path)
+        self._looked = time.monotonic()
+        if self._waits:
+            self._folder = Recordings(self.path)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
             found = look(self.path)
-        self._looked = time.monotonic()
-        if isinstance(found, Recordings):
-            self._folder = found
-        else:
+        self._folder = found if isinstance(found, Recordings) else None
+        if isinstance(found, Recording):
             self._open[found.path.resolve().name] = found
 
     @property
@@ -59,6 +66,11 @@ class Library:
             if self._folder is None:
                 return {name: recording.path for name, recording in self._open.items()}
             return {name: self._folder.path / name for name in self._folder}
+
+    def opened(self) -> dict[str, Recording]:
+        """Those that somebody looks at."""
+        with self._lock:
+            return dict(self._open)
 
     def get(self, name: str) -> Recording:
         """A trial by name; raises an error that says why it cannot be read."""
@@ -124,6 +136,10 @@ class Library:
         """Take up what is new in the trials that are open, and new trials; returns the names of those with news."""
         with self._lock:
             self._looked = time.monotonic()
+            if self._waits and not places.is_to_come(self.path):
+                with contextlib.suppress(NotARecording):  # something is there, but no trial yet
+                    self._begin()
+                    self._waits = False
             if self._folder is not None:
                 self._folder.refresh()
                 names = self.names

@@ -3,7 +3,7 @@ import { divergingScale, evenScale, linearScale, logScale, type HeatScale } from
 import { shortNumber } from "../numbers";
 import { ABSENT, BEYOND, INFINITE, NAN, NOTHING, VALUE, type Cells, type Line, type Reference } from "./derive";
 
-export const RATIO_REACH = 1.5; // ×0.03 … ×30, always: pictures can be compared
+export const RATIO_REACH = Math.log10(30); // ×0.03 … ×30, always: pictures can be compared
 const LOOKED_AT = 40_000; // cells; of more, every n-th
 
 export interface LayerScale extends HeatScale {

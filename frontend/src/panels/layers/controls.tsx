@@ -45,7 +45,7 @@ export function Controls({ data }: { readonly data: LayersData }) {
         <span className="grow" />
         <Segments
           label="order"
-          choices={[{ value: "network", label: "network" }, { value: "differs", label: "what stands out" }]}
+          choices={[{ value: "network", label: "network" }, { value: "differs", label: "stands out" }]}
           value={order}
           onChange={(next) => act.page({ layers: { order: next } })}
         />

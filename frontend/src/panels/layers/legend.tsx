@@ -25,7 +25,7 @@ export function Legend({ data }: { readonly data: LayersData }) {
         {reference !== "absolute" && <>neutral = {scale.what === "points" ? "0" : "×1"}</>}
       </span>
       <span className="layers-key"><i className="swatch hatched" aria-hidden="true" />
-        {reference === "absolute" ? "not recorded" : "nothing to compare with"}</span>
+        {reference === "absolute" ? "not recorded" : "no reference"}</span>
       <span className="layers-key"><i className="swatch nan" aria-hidden="true" />NaN</span>
       <span className="layers-key"><i className="swatch outlined" aria-hidden="true" />finding</span>
       <span className="grow" />

@@ -74,7 +74,9 @@ export function useLayersData(): LayersData {
   );
   const isReady = described !== null && union !== null && described.tensors > 0;
   const answer = useLayers(key, isReady ? trial : null, of, statistic?.value ?? "", rowsShown, LIKELY);
-  const table = answer.value;
+  const table = useMemo(
+    () => answer.value && withMissing(answer.value, union, rowsShown), [answer.value, union, rowsShown],
+  );
 
   const others = useOthers(trial);
   const other = others.includes(layers.other) ? layers.other : (others[0] ?? null);
@@ -175,6 +177,26 @@ function cellsOf(table: LayersTable, steps: readonly ShownStep[]): Cells {
     }
   });
   return { rows, columns, values, states };
+}
+
+/** What the network has and the table does not, as a parameter without a gradient, is a row of its own: hatched. */
+function withMissing(table: LayersTable, union: Union | null, rowsShown: "outputs" | "parameters"): LayersTable {
+  const isStored = (kind: string): boolean => kind === "parameter" || kind === "buffer";
+  const there = new Set(table.node.map((node, i) => recordKey(node, table.role[i], table.pass[i])));
+  const missing = union?.graph.nodes.filter(({ node, role, pass, kind }) =>
+    isStored(kind) === (rowsShown === "parameters") && !there.has(recordKey(node, role, pass))) ?? [];
+  if (missing.length === 0) return table;
+  const rows = table.rows + missing.length;
+  const [values, states] = [new Float32Array(rows * table.ordinals.length), new Uint8Array(rows * table.ordinals.length)];
+  values.set(table.values);
+  states.set(table.states);
+  return {
+    ...table, rows, values, states,
+    node: [...table.node, ...missing.map(({ node }) => node)],
+    role: [...table.role, ...missing.map(({ role }) => role)],
+    kind: [...table.kind, ...missing.map(({ kind }) => kind)],
+    pass: Float64Array.from([...table.pass, ...missing.map(({ pass }) => pass)]),
+  };
 }
 
 type Names = Pick<LayersTable, "node" | "role" | "pass" | "kind">;

@@ -36,7 +36,12 @@ export function Strip({ trial, finding }: Props) {
   );
   useEffect(() => {
     const record = table?.node.findIndex((node) => node === finding.node) ?? -1;
-    if (!table || !statistic || record < 0 || width === 0) return paint.current?.set(null);
+    if (!table || !statistic || width === 0) return paint.current?.set(null);
+    if (record < 0) { // it has none, as a parameter without a gradient
+      const nothing = { values: new Float32Array(steps.length), states: new Uint8Array(steps.length) };
+      const any = layerScale({ ...nothing, rows: 1, columns: steps.length }, [], "absolute", "log", false);
+      return paint.current?.set({ rows: 1, rowHeight: 15, line: () => nothing, scale: any, axis });
+    }
     const cells = { rows: table.rows, columns: table.ordinals.length, values: table.values, states: table.states };
     const isParameter = (row: number): boolean => table.kind[row] === "parameter";
     const alike = table.kind.map((_, row) => row).filter((row) =>
@@ -44,7 +49,7 @@ export function Strip({ trial, finding }: Props) {
     const scale = layerScale(cells, alike, reference, statistic.scale, statistic.isShare);
     const line = new Derived(cells, reference, statistic.isShare, () => [], null).line(record);
     paint.current?.set({ rows: 1, rowHeight: 15, line: () => line, scale, axis });
-  }, [table, statistic, axis, reference, finding.node, width, paint]);
+  }, [table, statistic, steps, axis, reference, finding.node, width, paint]);
   if (!finding.node || !wanted) return <span className="overview-strip none" />;
   const words = [statistic?.label ?? wanted, of.startsWith("gradient") ? "of the gradient" : "",
     reference === "past" ? "vs. own past" : ""].filter(Boolean).join(" ");

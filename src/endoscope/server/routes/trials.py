@@ -23,12 +23,14 @@ from endoscope.server.routes.overview import summaries_of
 def catalog(request: Request) -> Response:
     library = asked.library_of(request)
     library.look_again()
-    trials = [_summary(name, known) for name, known in summaries_of(request).look().items()]
+    known, opened = summaries_of(request).look(), library.opened()
+    trials = [_summary(name, known[name], opened.get(name)) for name in library.names if name in known]
     return as_json(wire.Catalog(version=__version__, root=str(library.path), trials=trials))
 
 
-def _summary(name: str, known: Known) -> wire.TrialSummary:
+def _summary(name: str, known: Known, opened: Recording | None) -> wire.TrialSummary:
     found = known.summary
+    problems = [*(found.problems if found else ()), *(str(one) for one in (opened.problems if opened else ()))]
     return wire.TrialSummary(
         name=name,
         created=known.created,
@@ -39,7 +41,7 @@ def _summary(name: str, known: Known) -> wire.TrialSummary:
         closed=found.closed if found else False,
         known=known.is_read,
         readable=not known.problem,
-        problems=[known.problem] if known.problem else list(found.problems) if found else [],
+        problems=[known.problem] if known.problem else list(dict.fromkeys(problems)),
     )
 
 
