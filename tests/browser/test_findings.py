@@ -94,9 +94,7 @@ def test_one_entry_for_each_cause_as_the_command_says(home: str, visit: Visit, t
         expect(entries.nth(place).get_by_role("img", name=cause.severity)).to_be_visible()
     expect(entries.first).to_contain_text("since step 6")
     expect(page.get_by_role("tab", name="Findings")).to_have_accessible_name("Findings 1 error, 1 warning")
-    expect(
-        page.get_by_role("navigation", name="Tabs").get_by_role("button", name="Findings 1 error, 1 warning")
-    ).to_be_visible()
+    expect(page.get_by_role("banner").get_by_role("button", name="Findings 1 error, 1 warning")).to_be_visible()
     expect(page.get_by_role("tabpanel")).to_contain_text("checks over 20 recorded steps")
 
 

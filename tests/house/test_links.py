@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.house.pages import prose
-from tests.house.tree import project_files, relative
+from tests.house.tree import ROOT, project_files, relative
 
 LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
 # Other sites, mail addresses, a place on the same page.
@@ -31,3 +31,18 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     links = "[here](page.md#top) [web](https://example.org) [gone](gone.md) [top](#top)"
     page.write_text(links, encoding="utf-8")
     assert broken_links(page) == ["gone.md"]
+
+
+def linked(page: Path) -> set[Path]:
+    """Files of ours that a page leads to."""
+    found = [link.partition("#")[0] for link in LINK.findall(prose(page)) if not ELSEWHERE.match(link)]
+    return {(page.parent / unquote(link)).resolve() for link in found}
+
+
+def test_every_page_is_two_clicks_away_from_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    first = {page for page in linked(index) if page.suffix == ".md" and page.exists()}
+    second = set().union(*map(linked, first))
+    pages = {page for page in PAGES if relative(page).startswith("docs/") or page.parent == ROOT}
+    assert len(pages) > 30
+    assert not {relative(page) for page in pages - first - second - {index}}

@@ -1,5 +1,6 @@
 /** One of a few: all choices are in sight. Radio buttons underneath, so arrow keys and screen readers just work. */
 import { useId } from "react";
+import { meaning } from "../model/glossary";
 
 export interface Choice<T extends string> {
   readonly value: T;
@@ -23,7 +24,7 @@ export function Segments<T extends string>({ label, choices, value, onChange, qu
   const name = useId();
   return (
     <span className="field" role="radiogroup" aria-label={label}>
-      {!quiet && <span className="label">{label}</span>}
+      {!quiet && <span className="label" title={meaning(label)}>{label}</span>}
       <span className="segments">
         {choices.map((choice) => (
           <label key={choice.value} title={choice.unavailable ?? choice.title}>

@@ -1,5 +1,6 @@
 /** One of many, as the browser's own list: it opens at once, scrolls, and is searched by typing. */
 import { useId } from "react";
+import { meaning } from "../model/glossary";
 import type { Choice } from "./segments";
 
 interface Props<T extends string> {
@@ -17,7 +18,7 @@ export function Select<T extends string>(props: Props<T>) {
   const id = useId();
   return (
     <span className="field">
-      <label className={quiet ? "visually-hidden" : "label"} htmlFor={id}>
+      <label className={quiet ? "visually-hidden" : "label"} htmlFor={id} title={meaning(label)}>
         {label}
       </label>
       <select

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from endoscope.layout.stacks import find_stacks
+from endoscope.layout.stacks import find_stacks, kind_of
 from endoscope.layout.tree import STORED, Tree
 
 
@@ -54,7 +54,9 @@ class _Folding:
     def folded(self) -> Folded:
         self._visit(0, -1, 0)
         self._lift()
-        merged = find_stacks(self.tree, self.boxes, self.children, self.edges)
+        closed = [box.modules if not box.open else () for box in self.boxes]
+        kinds = [kind_of(self.tree, modules[0]) if modules else None for modules in closed]
+        merged = find_stacks(kinds, self.children, self.edges)
         if merged:
             self._merge(merged)
         self._chips()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from endoscope.layout.tree import Tree
 
-if TYPE_CHECKING:
-    from endoscope.layout.folding import Box
-
 LEAST = 3
+
+Kind = tuple[str, int]
 
 
 def find_stacks(
-    tree: Tree, boxes: list[Box], children: dict[int, list[int]], edges: Iterable[tuple[int, int]]
+    kinds: Sequence[Kind | None], children: dict[int, list[int]], edges: Iterable[tuple[int, int]]
 ) -> list[list[int]]:
-    """Boxes that become one, each list in order."""
-    runs = [run for siblings in children.values() for run in _equal_runs(tree, [boxes[b] for b in siblings], siblings)]
+    """Boxes that become one, each list in order. `kinds` has one entry for each box: None if it is no closed module."""
+    runs = [run for siblings in children.values() for run in _equal_runs(kinds, siblings)]
     if not runs:
         return []
     members = {box for run in runs for box in run}
@@ -34,21 +32,21 @@ def find_stacks(
     return found
 
 
-def kind_of(tree: Tree, module: int) -> tuple[str, int]:
+def kind_of(tree: Tree, module: int) -> Kind:
     """What neighbours have in common that may be one box."""
     return tree.modules[module].address.rpartition(".")[0], tree.shapes[module]
 
 
-def _equal_runs(tree: Tree, boxes: list[Box], numbers: list[int]) -> list[list[int]]:
+def _equal_runs(kinds: Sequence[Kind | None], boxes: list[int]) -> list[list[int]]:
     """Closed modules of the same container and the same structure, one after the other."""
     runs: list[list[int]] = []
     before = None
-    for box, number in zip(boxes, numbers, strict=True):
-        kind = kind_of(tree, box.modules[0]) if box.modules and not box.open else None
+    for box in boxes:
+        kind = kinds[box]
         if kind is not None and kind == before:
-            runs[-1].append(number)
+            runs[-1].append(box)
         elif kind is not None:
-            runs.append([number])
+            runs.append([box])
         before = kind
     return [run for run in runs if len(run) >= LEAST]
 

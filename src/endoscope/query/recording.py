@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +44,15 @@ class Gap(NamedTuple):
     of: str
     reason: str
     time: float
+
+
+class RowOf(TypedDict, total=False):
+    """Which of the tensors of a node, as for `Recording.series`."""
+
+    of: str
+    role: str | None
+    pass_: int | None
+    type: str | None
 
 
 class Recording:
@@ -227,19 +236,19 @@ class Recording:
 
         return self.tables.steadily(find)
 
-    def statistics(self, node: str, step: int | None = None, **which: Any) -> dict[str, float]:
+    def statistics(self, node: str, step: int | None = None, **which: Unpack[RowOf]) -> dict[str, float]:
         """All statistics of the whole tensor at one step; `of`, `role`, `pass_`, `type` as for `series`."""
         return values.statistics(self._row("stats", node, step, **which))
 
-    def histogram(self, node: str, step: int | None = None, **which: Any) -> Histogram:
+    def histogram(self, node: str, step: int | None = None, **which: Unpack[RowOf]) -> Histogram:
         """Edges and counts; the bins are the same for all tensors, so counts can be added."""
         return values.histogram(self._row("stats", node, step, **which))
 
-    def samples(self, node: str, step: int | None = None, **which: Any) -> dict[str, np.ndarray]:
+    def samples(self, node: str, step: int | None = None, **which: Unpack[RowOf]) -> dict[str, np.ndarray]:
         """Statistics of every sample at one step: name -> array; `sample` says which sample is which."""
         return values.samples(self._row("samples", node, step, **which))
 
-    def units(self, node: str, step: int | None = None, **which: Any) -> dict[str, np.ndarray]:
+    def units(self, node: str, step: int | None = None, **which: Unpack[RowOf]) -> dict[str, np.ndarray]:
         """Statistics of every unit over the batch at one step: name -> array of the shape of the units."""
         return values.units(self._row("units", node, step, **which))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -20,11 +20,14 @@ from endoscope.query import export
 from endoscope.schema.recording import PER_STEP, TABLES
 from endoscope.schema.stats import SAMPLE
 
-if TYPE_CHECKING:
-    from endoscope.query.recording import Recording
-
 _NAMES = 'k.node, k.role, k."pass", k."of", k.kind'
 _DETAILS = "k.shape, k.dtype, k.batch_dim, k.module, k.source"
+
+
+class Readable(Protocol):
+    """What is asked of a recording."""
+
+    def read(self, table: str) -> pa.Table: ...
 
 
 class Answer:
@@ -64,7 +67,7 @@ class Answer:
         return f"<Answer: {len(self)} rows of {', '.join(self.columns)}>"
 
 
-def ask(recordings: Mapping[str, Recording], query: str) -> Answer:
+def ask(recordings: Mapping[str, Readable], query: str) -> Answer:
     """Run one query over all recordings at once."""
     duckdb = _duckdb()
     if not isinstance(query, str) or not query.strip():
@@ -100,7 +103,7 @@ def _tables_in(query: str) -> list[str]:
     return [table for table in TABLES if table in words] or list(TABLES)
 
 
-def _make_tables(connection: Any, recordings: Mapping[str, Recording], tables: list[str]) -> None:
+def _make_tables(connection: Any, recordings: Mapping[str, Readable], tables: list[str]) -> None:
     for table in tables:
         parts = []
         for number, (name, recording) in enumerate(recordings.items()):

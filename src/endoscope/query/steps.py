@@ -155,7 +155,7 @@ class Steps:
         return f"{seen}. Nearest: {', '.join(map(str, near))}. `recording.steps` lists all {len(self.list)}."
 
 
-def _around(known: Sequence[int], number: Any) -> Sequence[int]:
+def _around(known: Sequence[int], number: object) -> Sequence[int]:
     if not isinstance(number, (int, np.integer)):
         return known[:_MOST_SHOWN]
     place = bisect.bisect(known, number)

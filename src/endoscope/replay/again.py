@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
+from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.records import slots_of
 from endoscope.capture.views.op import Op
 from endoscope.replay.operands import repeat, value_seen
@@ -16,7 +15,7 @@ def results_with(op: Op, others: dict[int, Tensor]) -> list[Tensor]:
     """What the operation returns if some of the slots that it reads hold other values."""
     values = op._trace.values
 
-    def seen(read: Any, tensor: Any) -> Tensor:
+    def seen(read: Read, tensor: Tensor) -> Tensor:
         return value_seen(values, read, tensor, lambda slot, value: others.get(slot, value))
 
     with torch.no_grad():
@@ -29,7 +28,7 @@ def gradients_through(op: Op, arriving: list[Tensor | None]) -> list[tuple[int, 
     values = op._trace.values
     leaves: list[tuple[int, Tensor]] = []
 
-    def seen(read: Any, tensor: Any) -> Tensor:
+    def seen(read: Read, tensor: Tensor) -> Tensor:
         value = value_seen(values, read, tensor, None).detach()
         slots = slots_of(read)
         if slots and (value.is_floating_point() or value.is_complex()):

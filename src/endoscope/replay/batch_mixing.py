@@ -20,6 +20,7 @@ from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.change.state import State
 from endoscope.capture.patch.patches import untraced
 from endoscope.capture.patch.torch_private import BatchNorm
+from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.records import slots_of
 from endoscope.capture.trace import arguments, check_target
@@ -27,7 +28,7 @@ from endoscope.capture.trace import trace as run_traced
 from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
 from endoscope.replay.compare import plain, tolerance
-from endoscope.schema.ops import Kind
+from endoscope.schema.ops import Kind, SourceLine
 
 #: These look at the whole batch on purpose, as long as they train.
 BATCH_STATISTICS = frozenset("batch_norm native_batch_norm batch_norm_gather_stats_with_counts sync_batch_norm".split())
@@ -318,9 +319,9 @@ def _places(mask: Tensor, dim: int) -> list[int]:
     return [int(place) for place in flat.nonzero().flatten().tolist()]
 
 
-def _read(reads: Iterable[Any]) -> list[int]:
+def _read(reads: Iterable[Read]) -> list[int]:
     return [slot for read in reads for slot in slots_of(read)]
 
 
-def _line(source: Any) -> str:
+def _line(source: SourceLine | None) -> str:
     return f"{source.file}:{source.line}" if source is not None else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ class Apart:
     relative: float | None = None  # length of the difference ÷ length of the value in a
     cosine: float | None = None  # of the angle between the two values; None if one is zero
     note: str = ""
-    op: Any = None  # the operation, of a if it is there
+    op: Op = field(kw_only=True)  # of a if it is there
 
     @property
     def differs(self) -> bool:

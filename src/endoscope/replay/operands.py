@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 import torch
 
 from endoscope.capture.patch.torch_private import DisableTorchFunctionSubclass, neg_view
+from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.leaves import map_arguments, tensors_in
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import Node
@@ -17,6 +18,19 @@ from endoscope.capture.views.op import Op
 from endoscope.replay.batched import in_transforms, is_batched
 
 Change = Callable[[int, torch.Tensor], torch.Tensor]  # slot, value -> value to use instead
+Seen = Callable[[Read, torch.Tensor], torch.Tensor]  # what an argument reads, and what it was -> what it holds
+
+
+class KeptValues(Protocol):
+    """The values of the slots of one recorder."""
+
+    @property
+    def recorder(self) -> Recorder: ...
+
+    def tensor(self, slot: int) -> torch.Tensor: ...
+
+
+RandomState = tuple[torch.Generator | None, torch.Tensor]  # of which generator, None: torch's own; and its state
 
 
 class MissingParent(Exception):
@@ -32,7 +46,7 @@ def call_again(
     """
     raw, values = op._raw, op._trace.values
 
-    def seen(read: Any, tensor: Any) -> torch.Tensor:
+    def seen(read: Read, tensor: torch.Tensor) -> torch.Tensor:
         return value_seen(values, read, tensor, change)
 
     found = repeat(values.recorder, op.node, raw, seen, copy=_copy, grad=raw.grad and exact, plain=plain)
@@ -43,7 +57,7 @@ def repeat(
     recorder: Recorder,
     node: int,
     raw: Node,
-    seen: Callable[[Any, Any], torch.Tensor],
+    seen: Seen,
     *,
     copy: Callable[[torch.Tensor], torch.Tensor],
     grad: bool,
@@ -65,12 +79,12 @@ def repeat(
 
 
 def _arguments(
-    raw: Node, seen: Callable[[Any, Any], torch.Tensor], copy: Callable[[torch.Tensor], torch.Tensor]
+    raw: Node, seen: Seen, copy: Callable[[torch.Tensor], torch.Tensor]
 ) -> tuple[Any, Any, list[torch.Tensor]]:
     facts, reads = raw.facts, list(raw.reads)
     fresh = bool(facts.written and facts.written(raw.args, raw.kwargs or {})) or "out" in (raw.kwargs or {})
 
-    def operand(tensor: Any) -> Any:
+    def operand(tensor: torch.Tensor) -> torch.Tensor:
         if not reads:
             raise MissingParent
         read = reads.pop(0)
@@ -90,7 +104,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().clone()
 
 
-def value_seen(values: Any, read: Any, tensor: torch.Tensor, change: Change | None) -> torch.Tensor:
+def value_seen(values: KeptValues, read: Read, tensor: torch.Tensor, change: Change | None) -> torch.Tensor:
     """What an argument held: one kept value, or several laid over each other in one piece of memory."""
     if isinstance(read, int):
         value = values.tensor(read).detach()
@@ -107,7 +121,7 @@ def _garbage_like(tensor: torch.Tensor) -> torch.Tensor:
     return filled
 
 
-def compose(values: Any, slots: Any, like: torch.Tensor, change: Change | None) -> torch.Tensor:
+def compose(values: KeptValues, slots: Iterable[int], like: torch.Tensor, change: Change | None) -> torch.Tensor:
     """Write the kept values of `slots` (oldest first) where their tensors lie, and look at `like`'s place."""
     like, objects = unwrapped(like), values.recorder.objects
     memory = torch.zeros(like.untyped_storage().nbytes(), dtype=torch.uint8, device=like.device).untyped_storage()
@@ -122,7 +136,7 @@ def compose(values: Any, slots: Any, like: torch.Tensor, change: Change | None) 
         return _placed(memory, like)
 
 
-def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
+def _placed(memory: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
     view = torch.empty(0, dtype=like.dtype, device=like.device)
     view.set_(memory, like.storage_offset(), like.size(), like.stride())
     if like.is_conj():
@@ -130,7 +144,7 @@ def _placed(memory: Any, like: torch.Tensor) -> torch.Tensor:
     return neg_view(view) if like.is_neg() else view
 
 
-def _surroundings(raw: Node, grad: bool, random: Any) -> contextlib.AbstractContextManager[Any]:
+def _surroundings(raw: Node, grad: bool, random: RandomState | None) -> contextlib.AbstractContextManager[object]:
     """Autograd, autocast and random numbers as they were."""
     if not raw.context and random is None and grad == torch.is_grad_enabled():
         return contextlib.nullcontext()
@@ -144,7 +158,7 @@ def _surroundings(raw: Node, grad: bool, random: Any) -> contextlib.AbstractCont
 
 
 @contextlib.contextmanager
-def _random_state(entry: Any) -> Iterator[None]:
+def _random_state(entry: RandomState) -> Iterator[None]:
     generator, state = entry
     if generator is None:
         now = torch.get_rng_state()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.result import Trace
@@ -16,7 +15,7 @@ from endoscope.replay.wrong_values import WrongValues
 from endoscope.schema.origin import Origin
 
 
-def origins_of(trace: Trace, node: Any, sample: int | None, of: str) -> list[Origin]:
+def origins_of(trace: Trace, node: int | str | None, sample: int | None, of: str) -> list[Origin]:
     """What made NaN or infinity; if nothing did and a node or a sample is named, where that begins to be unusual."""
     if of not in ("value", "gradient"):
         raise BadArgument(f"of={of!r}: of a trace it is 'value' or 'gradient'.")
@@ -33,7 +32,7 @@ def origins_of(trace: Trace, node: Any, sample: int | None, of: str) -> list[Ori
     return Outliers(trace, of == "gradient").origins(start, sample)
 
 
-def _node(trace: Trace, key: Any) -> int:
+def _node(trace: Trace, key: int | str) -> int:
     found = trace[key]
     op: Op = found if isinstance(found, Op) else found.ops[-1]  # of several passes, the last
     return op.node

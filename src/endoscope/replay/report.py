@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import Any
 
+from endoscope.capture.views.op import Op
 from endoscope.schema.ops import SourceLine
 
 
@@ -14,7 +15,7 @@ class Failure:
     """One thing that does not hold."""
 
     reason: str
-    op: Any = None  # the operation, None if it concerns the run as a whole
+    op: Op | None = None  # None if it concerns the run as a whole
     check: str = ""  # replay, parents, complete, untouched
     index: tuple[int, ...] | None = None  # first differing element
     expected: Any = None  # the value that was kept
@@ -39,9 +40,9 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     checked: int = 0  # operations whose result was recomputed and compared
     edges: int = 0  # parents that were perturbed, or excused
-    excused: list[tuple[Any, Any, str]] = field(default_factory=list)  # operation, parent, why it need not matter
+    excused: list[tuple[Op, Op, str]] = field(default_factory=list)  # operation, parent, why it need not matter
     unchecked: list[str] = field(default_factory=list)  # what could not be checked, and why
-    inexact: list[tuple[Any, float]] = field(default_factory=list)  # equal only within the tolerance
+    inexact: list[tuple[Op, float]] = field(default_factory=list)  # equal only within the tolerance
     tolerance: str = "bit for bit, else within 16 (half precision: 2) units of the last place of the largest value"
 
     @property
@@ -51,16 +52,18 @@ class Report:
     def __bool__(self) -> bool:
         return self.ok
 
-    def fail(self, check: str, reason: str, op: Any = None, **details: Any) -> None:
+    def fail(self, check: str, reason: str, op: Op | None = None, **details: Any) -> None:
         self.failures.append(Failure(reason, op, check, **details))
 
     def __str__(self) -> str:
-        verdict = "holds" if self.ok else f"does NOT hold ({len(self.failures)} failures)"
+        failed = f"FAILED: {len(self.failures)} failure{'s' * (len(self.failures) != 1)}"
+        exact = self.checked - len(self.inexact)
         lines = [
-            f"Validation of {self.name} {verdict}:",
-            f"    {self.checked} operations replayed on the kept values ({self.tolerance}); "
-            f"{len(self.inexact)} not bit for bit.",
-            f"    {self.edges} parents perturbed; {len(self.excused)} need not matter.",
+            f"Validation of {self.name}: {'the trace is right' if self.ok else failed}.",
+            f"    {self.checked} operations were checked: {exact} gave the same bits again, {len(self.inexact)} gave the "
+            "same values up to rounding.",
+            f"    {self.edges} parents were checked: {self.edges - len(self.excused)} change the result, "
+            f"{len(self.excused)} cannot change it here (report.excused).",
         ]
         lines += [f"    FAILED {failure}" for failure in self.failures[:20]]
         if len(self.failures) > 20:

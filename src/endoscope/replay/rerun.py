@@ -27,6 +27,7 @@ from endoscope.capture.change.edit import Applied, apply_all, new_like
 from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.patch.patches import untraced
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
+from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.functions import UNINITIALISED
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.recorder import Recorder
@@ -210,7 +211,7 @@ class _Again:
             wants = (meta if meta is not None else self.recorder.objects[slot]).requires_grad
         return value.requires_grad_() if wants and (value.is_floating_point() or value.is_complex()) else value
 
-    def _operand(self, read: Any, tensor: Any) -> Tensor:
+    def _operand(self, read: Read, tensor: Tensor) -> Tensor:
         if isinstance(read, int):
             return self._flagged(read)
         value = value_seen(self, read, tensor, None)

@@ -7,10 +7,9 @@ be different now, the trace alone cannot tell what the model would compute.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
+from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.leaves import argument_tensors
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import Node, slots_of
@@ -112,7 +111,7 @@ class _Sides:
         argument_tensors(raw.kwargs or {}, found)
         return found
 
-    def _check_read(self, node: int, raw: Node, tensor: torch.Tensor, read: Any) -> None:
+    def _check_read(self, node: int, raw: Node, tensor: torch.Tensor, read: Read) -> None:
         side = id(tensor) in self.own
         if side and raw.facts.type == "as_strided":
             self._refuse(node, "it looks at memory around the edited value")

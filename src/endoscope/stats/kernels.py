@@ -1,12 +1,11 @@
-"""The compiled kernels: their library, what they are handed, and the threads that run them.
+"""The compiled kernels: their library, and what they are handed.
 
-kernels.c ─► build.py, when the package is built ─► libkernels.so ─► load ─► Kernels.run
+kernels.c ─► build.py, when the package is built ─► libkernels.so ─► load ─► Kernels.work
 """
 
 from __future__ import annotations
 
 import ctypes
-import threading
 import warnings
 from array import array
 from collections.abc import Sequence
@@ -21,9 +20,6 @@ from endoscope.stats import build
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from endoscope.stats.answers import Answers
-    from endoscope.stats.plan import Plan
 
 # The constants and structures of kernels.c, which explains them. A test compares both.
 NO_UNITS, COLUMNS, RUNS = range(3)
@@ -80,7 +76,7 @@ class Kernels:
             np.array(list(QUANTILES.values())),
         ]
         addresses, lengths = [address_of(column) for column in self._lists], [len(column) for column in self._lists]
-        self._columns = Columns(*addresses[:3], *lengths[:3], addresses[3], lengths[3])
+        self.columns = Columns(*addresses[:3], *lengths[:3], addresses[3], lengths[3])
 
     def _number(self, name: str, of_unit: bool) -> int:
         number: int = self._statistic(name.encode(), int(of_unit))
@@ -88,33 +84,8 @@ class Kernels:
             raise LookupError(f"kernels.c has no line for {name} in {'UNIT_' if of_unit else ''}STATISTICS")
         return number
 
-    def run(self, plan: Plan, answers: Answers, places: Sequence[list[int]], threads: int, tensors: object) -> None:
-        """Measure what a plan has for the kernels. `places` are the addresses of the tensors, and of what is to be
-        subtracted from them, 0 if nothing is.
-
-        A second thread holds on to the tensors, the plan and the answers: it knows only their addresses, and may
-        outlive this call when an interrupt ends it.
-        """
-        addresses, minus = (array("q", numbers) for numbers in places)
-        fields = (
-            plan.sources_at, addresses.buffer_info()[0], minus.buffer_info()[0], ctypes.addressof(self._columns),
-            len(plan.readings), *answers.addresses(),
-        )  # fmt: skip
-        first, second = plan.shares() if threads > 1 else (plan.rows, None)
-        helper = None
-        if second:
-            keep = addresses, minus, plan, answers, tensors
-            helper = threading.Thread(target=self._work, args=(fields, second, keep), daemon=True)
-            try:
-                helper.start()
-            except RuntimeError:  # too many of them, or the interpreter is about to end
-                helper = None
-                self._work(fields, second)
-        self._work(fields, first)
-        if helper:
-            helper.join()
-
-    def _work(self, fields: tuple[int, ...], rows: array[int], keep: object = None) -> None:
+    def work(self, fields: Sequence[int], rows: array[int], keep: object = None) -> None:
+        """Measure the requests in some rows; `fields` are those of a `Job`, without its memory. `keep` stays alive."""
         try:
             memory = self.idle.pop()
         except IndexError:

@@ -12,7 +12,10 @@ Nothing is written to a tensor, nothing is recorded by autograd, and random numb
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -24,6 +27,7 @@ from endoscope.stats import geometry, kernels, one_by_one
 from endoscope.stats.answers import Answers, joined
 from endoscope.stats.elements import NotMeasurable, as_plain, element_of, locate
 from endoscope.stats.fused import Fused
+from endoscope.stats.kernels import Kernels
 from endoscope.stats.plan import Plan, Reading, plan_of, reading_of
 from endoscope.stats.request import Measured, Request
 
@@ -77,7 +81,7 @@ class _Measurement:
         answers = Answers(plan)
         fused = self._start_elsewhere(plan, answers) if self.elsewhere else None
         if self.kernels:
-            self.kernels.run(plan, answers, (self.addresses, self.minus), threads, (self.requests, self.kept))
+            self._run_kernels(self.kernels, plan, answers, threads)
         if fused:
             self.gaps += fused.collect()
             failed = dict(self.gaps)
@@ -89,6 +93,28 @@ class _Measurement:
             answers.set_count(number, _count(self.requests[number].tensor))
         answers.gaps, answers.notes = sorted(self.gaps), self.notes
         return answers
+
+    def _run_kernels(self, kernels: Kernels, plan: Plan, answers: Answers, threads: int) -> None:
+        """A second thread holds on to the tensors, the plan and the answers: it knows only their addresses, and may
+        outlive this call when an interrupt ends it."""
+        addresses, minus = array("q", self.addresses), array("q", self.minus)
+        fields = (
+            plan.sources_at, addresses.buffer_info()[0], minus.buffer_info()[0], ctypes.addressof(kernels.columns),
+            len(plan.readings), *answers.addresses(),
+        )  # fmt: skip
+        first, second = plan.shares() if threads > 1 else (plan.rows, None)
+        helper = None
+        if second:
+            keep = addresses, minus, plan, answers, self.requests, self.kept
+            helper = threading.Thread(target=kernels.work, args=(fields, second, keep), daemon=True)
+            try:
+                helper.start()
+            except RuntimeError:  # too many of them, or the interpreter is about to end
+                helper = None
+                kernels.work(fields, second)
+        kernels.work(fields, first)
+        if helper:
+            helper.join()
 
     def _ask_one_by_one(self, answers: Answers) -> None:
         columns = answers.whole_columns()

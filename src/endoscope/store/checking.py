@@ -9,7 +9,7 @@ columns that only a newer version knows stay behind those that are known.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,9 @@ def _samples(batch: pa.RecordBatch) -> None:
 
 def _units(batch: pa.RecordBatch) -> None:
     first, *others = (batch.column(name) for name in UNIT)
-    units = _products(batch.column("unit_shape"))
-    if (units < 0).any() or (_lengths(first) != units).any() or not all(_fit(one, first) for one in others):
+    shapes = to_list(batch.column("unit_shape"))
+    units = [math.prod(map(float, shape)) if min(shape, default=0) >= 0 else -1 for shape in shapes]
+    if _lengths(first).tolist() != units or not all(_fit(one, first) for one in others):
         raise ValueError("units that do not fit their shape")
 
 
@@ -112,7 +113,6 @@ def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) 
     return to_arrow(ListColumn(to_numpy(_nan(int(offsets.max(initial=0)))), offsets), word)
 
 
-@lru_cache(16)  # the same memory for all steps
 def _nan(count: int) -> pa.Array:
     return to_arrow(np.full(count, np.nan), "float64")
 
@@ -124,14 +124,3 @@ def _lengths(column: pa.Array) -> np.ndarray:
 def _fit(some: pa.Array, others: pa.Array) -> bool:
     """Whether the lists of two columns have the same lengths."""
     return bool(some.offsets.equals(others.offsets)) or np.array_equal(_lengths(some), _lengths(others))
-
-
-def _products(column: pa.Array) -> np.ndarray:
-    """Of the numbers in each list; -1 where one is negative."""
-    lengths, starts, sizes = _lengths(column), to_numpy(column.offsets)[:-1], to_numpy(column.values).astype(np.float64)
-    found = np.ones(len(column))
-    for place in range(int(lengths.max(initial=0))):
-        longer = lengths > place
-        here = sizes[starts[longer] + place]
-        found[longer] = np.where(here < 0, -1, here * found[longer])
-    return found

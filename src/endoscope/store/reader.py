@@ -66,8 +66,7 @@ class _Table:
         self.looked_at = 0  # so many chunks
         self.good: list[Chunk] = []
         self.batches: list[pa.RecordBatch] = []  # of the good chunks
-        self.at: dict[int, Chunk] = {}  # ordinal -> chunk, good or not
-        self.placed = 0  # so many chunks are in it
+        self.of_step: dict[int, Chunk] = {}  # ordinal -> chunk, good or not; looked up anew for an unknown ordinal
 
 
 class RankReader:
@@ -153,16 +152,19 @@ class RankReader:
     def batch(self, name: str, ordinal: int) -> pa.RecordBatch | None:
         """What one recorded step added to a table; whoever wants one step need not wait until all are checked."""
         with self.lock:
-            table, known = self._tables[name], self.contents.chunks[name]
-            table.at.update((chunk.ordinal, chunk) for chunk in known[table.placed :])
-            table.placed = len(known)
-            chunk = table.at.get(ordinal) if ordinal >= 0 else None
-            found = None if chunk is None else self._batch(name, chunk)
-            if chunk is not None and isinstance(found, str):
-                if self._was_thinned(chunk):
-                    return self.batch(name, ordinal)
-                self._report(chunk.file, [Problem(chunk.file, found, chunk.step)])
-            return found if isinstance(found, pa.RecordBatch) else None
+            of_step = self._tables[name].of_step
+            if ordinal not in of_step:
+                of_step.update((chunk.ordinal, chunk) for chunk in self.contents.chunks[name])
+            if ordinal < 0 or ordinal not in of_step:
+                return None
+            chunk = of_step[ordinal]
+            found = self._batch(name, chunk)
+            if not isinstance(found, str):
+                return found
+            if self._was_thinned(chunk):
+                return self.batch(name, ordinal)
+            self._report([Problem(chunk.file, found, chunk.step)])
+            return None
 
     def read_ahead(self, name: str, most: int) -> bool:
         """Read some chunks before somebody asks for them; returns whether there are more."""
@@ -238,13 +240,14 @@ class RankReader:
 
     def report(self, file: str, reason: str) -> None:
         """Name something that cannot be read, once."""
-        self._report(file, [Problem(file, reason)])
+        self._report([Problem(file, reason)])
 
-    def _report(self, file: str, problems: list[Problem]) -> None:
+    def _report(self, problems: list[Problem]) -> None:
+        """The same for several in one file."""
         new = [problem for problem in problems if problem not in self._problems]
         self._problems.update(dict.fromkeys(new))
         if new:
-            self._warn(file, [str(problem).removeprefix(f"{file}: ") for problem in new])
+            self._warn(new[0].file, [str(problem).removeprefix(f"{problem.file}: ") for problem in new])
 
     def _read_journal(self) -> bool:
         known, torn_out = len(self._journal.damaged), len(self._journal.torn_out)
@@ -305,19 +308,16 @@ class RankReader:
         newest = max(self.contents.step_of, default=-1)
         accepted: dict[str, list[Chunk]] = {}
         for chunk, table, is_between in unnamed.find(self.folder, self.contents, self._maps):
-            if is_between or self.contents.is_closed or self.lost_lines or self._ordinal(table, chunk) <= newest:
-                accepted.setdefault(table, []).append(self._with_ordinal(table, chunk))
+            placed = self._with_ordinal(table, chunk)
+            if is_between or self.contents.is_closed or self.lost_lines or placed.ordinal <= newest:
+                accepted.setdefault(table, []).append(placed)
         for table, chunks in accepted.items():
             self.contents.add_found(table, chunks)
             self._tables[table] = _Table()
             self.generation += 1
 
-    def _ordinal(self, table: str, chunk: Chunk) -> int:
-        """Which step a chunk of a lost line belongs to; rows that belong to no step count as old ones."""
-        return self._with_ordinal(table, chunk).ordinal
-
     def _with_ordinal(self, table: str, chunk: Chunk) -> Chunk:
-        """The rows themselves say which step they belong to."""
+        """The rows of a lost line themselves say which step they belong to; those that belong to none count as old."""
         batch = self._batch(table, chunk) if table in THINNED else ""
         return chunk if isinstance(batch, str) else replace(chunk, ordinal=batch.column("ordinal")[0].as_py())
 
@@ -337,8 +337,8 @@ class RankReader:
             else:
                 table.good.append(chunk)
                 table.batches.append(self._without_superseded(name, batch, chunk))
-        for file, problems in bad.items():
-            self._report(file, problems)
+        for problems in bad.values():
+            self._report(problems)
         return table
 
     def _without_superseded(self, name: str, batch: pa.RecordBatch, chunk: Chunk) -> pa.RecordBatch:

@@ -29,7 +29,6 @@ class Segments:
     def __init__(self, folder: Path, segment_bytes: int, contents: Contents) -> None:
         self._folder = folder
         self.segment_bytes = segment_bytes
-        self._contents = contents
         self._open: dict[str, AppendFile] = {}
         self._count: Counter[str] = Counter()
         self.sizes: dict[str, int] = {}  # segment -> committed bytes
@@ -37,13 +36,9 @@ class Segments:
         self.failures: list[str] = []  # what the disk has lost although it had taken it
         for table in TABLES:  # go on behind what earlier sessions have committed
             there = {path.name for path in folder.glob(f"{table}-*.arrow")}
-            known = set(self.files(table))
+            known = {chunk.file for chunk in contents.chunks[table]}
             self.sizes |= {file: (folder / file).stat().st_size for file in known & there}
             self._count[table] = max(map(paths.number_of, known | there), default=0)
-
-    @property
-    def bytes(self) -> int:
-        return sum(self.sizes.values())
 
     def cost(self, messages: Mapping[str, Bytes]) -> int:
         """So many bytes are added by messages to these tables."""
@@ -80,9 +75,6 @@ class Segments:
         for table in list(self._open):
             self.end(table)
 
-    def files(self, table: str) -> list[str]:
-        return list(dict.fromkeys(chunk.file for chunk in self._contents.chunks[table]))
-
     def batches(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, memoryview]]:
         """The record batch messages of chunks; those that the disk has lost are left out."""
         file, data = "", memoryview(b"")
@@ -95,10 +87,10 @@ class Segments:
             else:
                 self.failures.append(f"{chunk.file} is damaged: what it held of recorded step {chunk.ordinal} is lost")
 
-    def schema(self, table: str, file: str) -> pa.Schema:
+    def schema(self, file: str) -> pa.Schema:
         """The schema that a segment begins with."""
         with pa.OSFile(str(self._folder / file)) as begun:
-            return streams.read_schema(begun) or streams.schema_of(table)  # it may be damaged
+            return streams.read_schema(begun) or streams.schema_of(paths.table_of(file))  # it may be damaged
 
     def write_new(
         self, table: str, schema: pa.Schema, messages: Iterable[tuple[int, Bytes]]

@@ -20,7 +20,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from endoscope.errors import BadArgument, StoreError
 from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
-from endoscope.store.commits.contents import Contents
+from endoscope.store.commits.contents import NUMBERED, Contents
 from endoscope.store.commits.journal import JournalWriter, most_bytes_of_line
 from endoscope.store.disk.locking import FolderLock
 from endoscope.store.disk.syncing import Syncing
@@ -70,12 +70,12 @@ class TrialWriter:
         self._contents = Contents(self._folder) if former is None else former.contents
         self._ledger = Ledger(self._contents) if former is None else former.ledger
         self._segments = Segments(self._folder, segment_bytes, self._contents)
-        self._upkeep = Upkeep(self._folder, self._journal, self._segments, self._contents, self._ledger)
-        self._room = Room(self._journal, self._segments, self._contents, self._ledger, self._upkeep, max_bytes)
+        self._upkeep = Upkeep(self._folder, self._journal, self._segments, self._ledger)
+        self._room = Room(self._upkeep, max_bytes)
         self._keys: dict[Key, int] = {}
         self._named: list[Key] = []  # key number -> key
         self._keys_written = 0
-        self._collected: dict[str, list[tuple[Any, ...]]] = {"metrics": [], "notes": [], "gaps": []}
+        self._collected: dict[str, list[tuple[Any, ...]]] = {table: [] for table in NUMBERED}
         self._ordinal = 0
         self._commit_at, self._sync_at = 0.0, time.monotonic()
         self._syncing = Syncing()
@@ -207,18 +207,15 @@ class TrialWriter:
 
     def write_modules(self, modules: Mapping[str, Any]) -> None:
         """Put down the tree of modules; it takes the place of an earlier one."""
-        try:
+        with self._explained():
             self._write_beside(self._folder / paths.MODULES, seal({"modules": modules}), KEPT_BACK)
-        except OSError as error:
-            raise self._failure(error) from error
 
     def update_config(self, config: Mapping[str, Any]) -> None:
         """Add to the configuration in trial.json."""
         about = {**self._description, "config": {**self._description["config"], **config}}
-        try:
-            self._write_description(about)
-        except OSError as error:
-            raise self._failure(error) from error
+        with self._explained():
+            if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
+                self._description = about
 
     def commit(self, min_secs: float = 0.0) -> None:
         """Write what was collected, unless the last commit is less than `min_secs` ago."""
@@ -237,18 +234,17 @@ class TrialWriter:
             return
         self._is_closed = True
         try:
-            self._syncing.wait()
-            self._tell_failures()
-            self.commit()
-            self.commit()  # the first may have had something to say about making room
-            self._journal.append("close", time.time())
-            self._segments.close()
-            self._sync()
-            self._syncing.wait()
-            if self._syncing.failures:
-                raise OSError(self._syncing.failures[0])
-        except OSError as error:
-            raise self._failure(error) from error
+            with self._explained():
+                self._syncing.wait()
+                self._tell_failures()
+                self.commit()
+                self.commit()  # the first may have had something to say about making room
+                self._journal.append("close", time.time())
+                self._segments.close()
+                self._sync()
+                self._syncing.wait()
+                if self._syncing.failures:
+                    raise OSError(self._syncing.failures[0])
         finally:
             self._segments.close()
             self._journal.file.close()
@@ -277,14 +273,10 @@ class TrialWriter:
         if named > self._keys_written:
             messages["keys"] = self._key_message()
         type_ = None if record is None else record.type
-        try:
-            has_room = self._room.make(Need(lambda: self._cost(messages, files), kept_back, type_))
-            self._gaps_of(self._room.said)
-            if not has_room:
+        with self._explained():
+            if not self._make_room(Need(lambda: self._cost(messages, files), kept_back, type_)):
                 return False
             self._write(messages, files, record)
-        except OSError as error:
-            raise self._failure(error) from error
         self._keys_written = named
         for table, found in self._collected.items():
             del found[: collected[table]]
@@ -332,15 +324,15 @@ class TrialWriter:
         if record is not None:
             self._ledger.add(self._ordinal, record.type, record.graph_hash)
 
-    def _write_description(self, about: dict[str, Any]) -> None:
-        if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
-            self._description = about
+    def _make_room(self, need: Need) -> bool:
+        has_room = self._room.make(need)
+        self._gaps_of(self._room.said)
+        return has_room
 
     def _write_beside(self, path: Path, text: bytes, kept_back: int) -> bool:
         """A file that is replaced as a whole, if there is room for it."""
         beside = self._room.beside
-        has_room = self._room.make(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
-        self._gaps_of(self._room.said)
+        has_room = self._make_room(Need(lambda: len(text) - beside.get(path.name, 0), kept_back))
         if has_room:
             write_whole(path, text)
             beside[path.name] = len(text)
@@ -394,8 +386,7 @@ class TrialWriter:
         found = self._collected[table]
         if len(found) > MOST_COLLECTED:
             del found[1:-1:2]
-            reason = f"the disk took nothing for so long that every second one of the waiting {table} was left out"
-            self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
+            self._say(f"the disk took nothing for so long that every second one of the waiting {table} was left out")
 
     def _all_gaps(self, record: StepRecord, refused: Sequence[GapRecord]) -> list[GapRecord]:
         unmeasured = [
@@ -417,19 +408,21 @@ class TrialWriter:
     def _gap_row(step: int, at: float, gap: GapRecord) -> tuple[Any, ...]:
         return (step, gap.node, gap.of, gap.reason, at)
 
+    def _say(self, reason: str, step: int = NO_STEP) -> None:
+        self.write_gap(step, time.time(), GapRecord("", "", reason))
+
     def _gaps_of(self, reasons: list[str]) -> None:
-        """Tell them, and have them told."""
+        """Say each of them, once."""
         waiting = reasons.copy()
         reasons.clear()
         for reason in waiting:
-            self.write_gap(NO_STEP, time.time(), GapRecord("", "", reason))
+            self._say(reason)
 
     def _say_once(self, what: str, step: int = NO_STEP) -> None:
         if what in self._said:
             return
         self._said.add(what)
-        reason = f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again"
-        self.write_gap(step, time.time(), GapRecord("", "", reason))
+        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again", step)
 
     def _sync(self) -> None:
         """Unless the disk is still busy with the last time."""
@@ -441,17 +434,22 @@ class TrialWriter:
         self._segments.unsynced = set()
 
     def _tell_failures(self) -> None:
-        for failures in (self._segments.failures, self._syncing.failures):
-            self._gaps_of(failures)
-            failures.clear()
+        self._gaps_of(self._segments.failures)
+        self._gaps_of(self._syncing.failures)
 
-    def _failure(self, error: OSError) -> StoreError:
-        is_full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-        seen = "the disk is full" if is_full else str(error)
-        advice = (
-            "Free some space, or record less: Run(..., max_bytes=...)." if is_full else "Is the folder still there?"
-        )
-        return StoreError(f"{self.path} could not be written: {seen}. What was recorded before is safe. {advice}")
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Whoever calls is told what a disk that fails means."""
+        try:
+            yield
+        except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+            seen, advice = str(error), "Is the folder still there?"
+            if is_full:
+                seen, advice = "the disk is full", "Free some space, or record less: Run(..., max_bytes=...)."
+            raise StoreError(
+                f"{self.path} could not be written: {seen}. What was recorded before is safe. {advice}"
+            ) from error
 
 
 def _check_size(max_bytes: int | None, of_description: int) -> None:

@@ -41,7 +41,7 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
   const edges = usePart((page) => page.edges);
   const selection = useSelection(model);
   const wanted = useWanted();
-  const { heat, scale, words, missing } = useGraphHeat(model.source);
+  const { heat, scale, words, missing, history, apart } = useGraphHeat(model.source);
   const present = usePresent(union, model.source);
   const marks = useMarks();
   const [arranging, setArranging] = useState(false);
@@ -75,6 +75,8 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
       heat={heat}
       scale={scale}
       heatWords={words}
+      history={history}
+      apart={apart}
       allEdges={edges === "all"}
       present={present}
       marks={marks}

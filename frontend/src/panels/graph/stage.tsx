@@ -15,6 +15,7 @@ import { groupsAround, toggle, type OpenGroups } from "../../model/folding";
 import type { Marks } from "../../model/findings";
 import type { GraphModel } from "../../model/graph";
 import type { Heat, HeatScale } from "../../model/heat";
+import type { History } from "../../model/history";
 import { pinAt, type Picture, type Scene } from "../../model/scene";
 import type { Layout } from "../../api/types";
 import { Button, Empty } from "../../ui/parts";
@@ -43,6 +44,8 @@ export interface GraphStageProps {
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
   readonly marks?: Marks | null;
+  readonly history?: History | null;
+  readonly apart?: Uint8Array | null;
   readonly pins?: Layout["pins"];
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
@@ -73,11 +76,14 @@ const ARROWS: Record<string, Direction> = {
 export function GraphStage(props: GraphStageProps) {
   const { model, picture, problem = null, current, children } = props;
   const { heat = null, scale = null, allEdges = false, present = null, marks = null } = props;
+  const { history = null, apart = null } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const [theme, setTheme] = useState(pageTheme);
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
-  const shown = useGraphState(model, { picture, theme, heat, scale, selection, allEdges, present, marks });
+  const shown = useGraphState(model, {
+    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart,
+  });
 
   const canvas = useRef<HTMLCanvasElement>(null);
   const map = useRef<HTMLCanvasElement>(null);
@@ -240,12 +246,12 @@ type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
 /** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
 function useGraphState(model: GraphModel, input: Input): GraphState | null {
   const last = useRef<GraphState | null>(null);
-  const { picture, theme, heat, scale, selection, allEdges, present, marks } = input;
+  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart } = input;
   return useMemo(() => {
     if (!picture || picture.scene.model !== model) return last.current;
     last.current = graphState({ ...input, picture }, last.current);
     return last.current;
-  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks]);
+  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {

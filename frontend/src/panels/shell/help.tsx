@@ -1,5 +1,6 @@
 /** All keys, and what the marks of the page mean. */
 import { useEffect, useRef } from "react";
+import { MEANINGS } from "../../model/glossary";
 import { KEYS, reach } from "../../state/keys";
 import { Button, Key } from "../../ui/parts";
 
@@ -31,11 +32,26 @@ export function Help() {
       </dl>
       <h2>Reading the page</h2>
       <ul>
-        <li>Ticks below the curves are recorded steps; longer ones kept raw values. Older ones are thinned out.</li>
-        <li>A choice with a dotted frame had to give way to a newer one. It comes back as soon as it is possible.</li>
-        <li>Numbers have three digits; hover for all of them, and copy to get all of them.</li>
-        <li>The address holds everything on screen: send it to somebody who has the same recording.</li>
+        <li>Ticks below the curves are recorded steps; longer ones kept raw values. Of older steps fewer are kept.</li>
+        <li>
+          A choice with a dotted frame does not fit a newer choice, so something else is shown. It
+          comes back as soon as it fits.
+        </li>
+        <li>
+          Numbers are shown with three digits. Rest the pointer on a number to see all digits; a
+          copy has all of them, too.
+        </li>
+        <li>The address of the page holds everything that you see. Send it to somebody who has the same recording.</li>
       </ul>
+      <h2>Words</h2>
+      <dl>
+        {Object.entries(MEANINGS).map(([word, sentence]) => (
+          <div key={word}>
+            <dt>{word}</dt>
+            <dd>{sentence}</dd>
+          </div>
+        ))}
+      </dl>
     </dialog>
   );
 }

@@ -1,5 +1,6 @@
 /** Below the bar of views: what is shown of every tensor, and when. Only where there is a choice. */
 import { useEffect, useMemo, useState, type FormEvent } from "react";
+import { meaning } from "../../model/glossary";
 import { wholeNumber } from "../../model/numbers";
 import { useTrial } from "../../state/data";
 import { act, useChoices, usePart, useShown } from "../../state/page";
@@ -54,7 +55,7 @@ function StepField() {
   };
   return (
     <form className="field" onSubmit={commit}>
-      <label className="label" htmlFor="step-number">step</label>
+      <label className="label" htmlFor="step-number" title={meaning("step")}>step</label>
       <Relaxed fields={["step"]} relaxed={relaxed} wanted={wanted}>
         <input
           id="step-number"

@@ -29,6 +29,15 @@ export function TopBar() {
       <span className="grow" />
       <TrialsChooser />
       <LiveState />
+      <button
+        type="button"
+        className="button plain findings-link"
+        title="What looks wrong in the chosen trials; n shows the next one"
+        onClick={() => act.page({ tab: "findings" })}
+      >
+        <span className="visually-hidden">Findings</span>
+        <FindingsCount />
+      </button>
       <FindingKeys />
       <SearchBox />
       <ThemeSwitch />
@@ -71,7 +80,6 @@ function Tabs() {
       onClick={() => choose(name)}
     >
       {titleOf(name)}
-      {name === "findings" && <FindingsCount />}
     </button>
   );
   const place = (): void => {

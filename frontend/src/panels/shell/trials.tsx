@@ -1,5 +1,6 @@
 /** Which trials are looked at, each with its colour; the main one is the one whose numbers are shown. */
 import { useEffect, useId, useLayoutEffect, useRef, useState, type ToggleEvent } from "react";
+import { meaning } from "../../model/glossary";
 import { wholeNumber } from "../../model/numbers";
 import { useCatalog, type Catalog } from "../../state/data";
 import { reach } from "../../state/keys";
@@ -41,7 +42,7 @@ export function TrialsChooser() {
         popoverTarget={id}
         title="Choose trials (t)"
       >
-        <span className="label">{names.length > 1 ? "trials" : "trial"}</span>
+        <span className="label" title={meaning("trial")}>{names.length > 1 ? "trials" : "trial"}</span>
         {shown.map((name) => (
           <span key={name} className={name === trial ? "chip main" : "chip"}>
             <span className="dot" style={{ background: trialColor(name) }} />

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from endoscope.analysis.selecting.no_match import nothing_matches, part_without_match
 from endoscope.analysis.selecting.patterns import Pattern, Selectable, Selector, nearest, parse
@@ -23,6 +23,8 @@ from endoscope.schema.graph import GraphEdge, GraphNode
 from endoscope.schema.ops import Kind
 
 Item = TypeVar("Item", bound=Selectable)
+#: A label, a module address or a pattern; a position; a node; or several of these.
+Key: TypeAlias = "str | int | Selectable | Iterable[Key]"
 
 
 class Questions(ABC, Generic[Item]):
@@ -36,7 +38,7 @@ class Questions(ABC, Generic[Item]):
     # ---- what a kind of graph has to say ---------------------------------------------------------
 
     @abstractmethod
-    def _lookup(self, key: Any) -> list[int] | None:
+    def _lookup(self, key: object) -> list[int] | None:
         """Numbers of the nodes behind a label, a position or a node; None if there is none."""
 
     @abstractmethod
@@ -54,7 +56,7 @@ class Questions(ABC, Generic[Item]):
     def _make_links(self) -> Links: ...
 
     @abstractmethod
-    def contract(self, nodes: Any) -> Self:
+    def contract(self, nodes: Key) -> Self:
         """A graph of these nodes only, with an edge where a path leads through no other of them."""
 
     # ---- neighbours ------------------------------------------------------------------------------
@@ -74,45 +76,45 @@ class Questions(ABC, Generic[Item]):
             for source, uses in own
         )
 
-    def parents(self, key: Any) -> Sequence[Item]:
+    def parents(self, key: Key) -> Sequence[Item]:
         """What a node reads directly."""
         return self._sorted({parent for node in self._numbers(key) for parent in self._parents[node]})
 
-    def children(self, key: Any) -> Sequence[Item]:
+    def children(self, key: Key) -> Sequence[Item]:
         """What reads a node directly."""
         return self._sorted({child for node in self._numbers(key) for child in self._children[node]})
 
-    def siblings(self, key: Any) -> Sequence[Item]:
+    def siblings(self, key: Key) -> Sequence[Item]:
         """Nodes that share a parent with it."""
         found: set[int] = set()
         for node in self._numbers(key):
             found.update(c for parent in self._parents[node] for c in self._children[parent] if c != node)
         return self._sorted(found)
 
-    def ancestors(self, key: Any) -> Sequence[Item]:
+    def ancestors(self, key: Key) -> Sequence[Item]:
         """Everything that a node depends on."""
         above = [parent for node in self._numbers(key) for parent in self._parents[node]]
         return self._marked(ascend(self._parents, above))
 
-    def descendants(self, key: Any) -> Sequence[Item]:
+    def descendants(self, key: Key) -> Sequence[Item]:
         """Everything that depends on a node."""
         below = [child for node in self._numbers(key) for child in self._children[node]]
         return self._marked(descend(self._parents, below))
 
     # ---- paths -----------------------------------------------------------------------------------
 
-    def paths(self, start: Any, end: Any, *, limit: int = 100) -> list[Sequence[Item]]:
+    def paths(self, start: Key, end: Key, *, limit: int = 100) -> list[Sequence[Item]]:
         """Paths from `start` down to `end`, shortest first, at most `limit`."""
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise BadArgument(f"limit={limit!r}: use a whole number from 1 on. path_count() says how many paths exist.")
         found = shortest_paths(self._parents, self._children, self._numbers(start), self._numbers(end))
         return [self._give(path) for path in itertools.islice(found, limit)]
 
-    def path_count(self, start: Any, end: Any) -> int:
+    def path_count(self, start: Key, end: Key) -> int:
         """How many paths there are, exactly."""
         return count_paths(self._parents, self._numbers(start), self._numbers(end))
 
-    def distance(self, start: Any, end: Any, *, longest: bool = False) -> int | None:
+    def distance(self, start: Key, end: Key, *, longest: bool = False) -> int | None:
         """Fewest (or most) steps from `start` down to `end`; None if no path leads there."""
         steps = distances(self._parents, self._numbers(start))[longest]
         found = [length for node in self._numbers(end) if (length := steps[node]) is not None]
@@ -230,7 +232,7 @@ class Questions(ABC, Generic[Item]):
 
     # ---- keys ------------------------------------------------------------------------------------
 
-    def _numbers(self, key: Any) -> list[int]:
+    def _numbers(self, key: Key) -> list[int]:
         """Nodes behind one key, a pattern, or several of both."""
         found = self._lookup(key)
         if found is not None:
@@ -244,7 +246,7 @@ class Questions(ABC, Generic[Item]):
             return sorted({number for one in key for number in self._numbers(one)})
         raise self._unknown(key)
 
-    def _chosen(self, nodes: Any) -> list[int]:
+    def _chosen(self, nodes: Key) -> list[int]:
         """Nodes for a contraction: text is a pattern first, so that a module means all that it returned."""
         if isinstance(nodes, str):
             selector = parse(nodes)
@@ -264,7 +266,7 @@ class Questions(ABC, Generic[Item]):
     def _raise_nothing(self, selector: Selector) -> list[int]:
         raise nothing_matches([selector], self.nodes, self.name)
 
-    def _unknown(self, key: Any) -> LookupFailed:
+    def _unknown(self, key: Key) -> LookupFailed:
         if not isinstance(key, str):
             return LookupFailed(f"{key!r} is no node: use a label, a module address, a position or a node itself.")
         keys = (name for node in self.nodes for name in node.keys)

@@ -23,7 +23,8 @@ from endoscope.store.commits.journal import Commit
 from endoscope.store.files import Span
 
 SETTLED_AFTER_SECS = 60.0  # then the data of a commit is there, or will never be
-NUMBERED = ("metrics", "notes", "gaps")  # whose rows have the number of a step, and belong to no recorded step
+#: Tables whose rows have the number of a step, and belong to no recorded step.
+NUMBERED = tuple(table for table in TABLES if table not in (*THINNED, "keys"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,24 +25,24 @@ class Ledger:
     """The steps of a rank, beside what the journal says of them."""
 
     def __init__(self, contents: Contents) -> None:
-        self._contents = contents
+        self.contents = contents
         self.steps: dict[int, StepEntry] = {}  # by ordinal
         self._of_type: Counter[str] = Counter()
 
     @property
     def graphs(self) -> dict[str, Span]:
-        return {file: span for file, span in self._contents.files.items() if paths.is_graph(file)}
+        return {file: span for file, span in self.contents.files.items() if paths.is_graph(file)}
 
     @property
     def raw(self) -> dict[int, tuple[str, Span]]:
         """Ordinal -> file with the raw values of the step."""
-        found = {paths.ordinal_of(file): (file, span) for file, span in self._contents.files.items()}
+        found = {paths.ordinal_of(file): (file, span) for file, span in self.contents.files.items()}
         return {ordinal: both for ordinal, both in found.items() if ordinal in self.steps}
 
     @property
     def superseded(self) -> set[int]:
         """Ordinals of the steps whose place a later session has taken."""
-        return self._contents.superseded & self.steps.keys()
+        return self.contents.superseded & self.steps.keys()
 
     def nth_of(self, type_: str) -> int:
         """So many steps of a type were recorded."""
@@ -54,7 +54,7 @@ class Ledger:
 
     def lines(self, now: float) -> Iterator[dict[str, Any]]:
         """The journal of what is there now, without the history of how it came about."""
-        contents = self._contents
+        contents = self.contents
         yield {
             "kind": "open",
             "time": now,
@@ -87,7 +87,7 @@ class Ledger:
     def _rows(self) -> dict[int, dict[str, list[Copied]]]:
         """Session -> segment -> what it holds that belongs to no recorded step."""
         found: dict[int, dict[str, list[Copied]]] = {}
-        for table, chunks in self._contents.chunks.items():
+        for table, chunks in self.contents.chunks.items():
             for chunk in chunks if table not in THINNED else ():
                 copied = Copied(chunk.start, chunk.end, chunk.crc or 0, chunk.ordinal)
                 found.setdefault(chunk.session, {}).setdefault(chunk.file, []).append(copied)

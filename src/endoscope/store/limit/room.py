@@ -22,12 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from endoscope.schema.recording import THINNED
-from endoscope.store.commits.contents import Contents
-from endoscope.store.commits.journal import JournalWriter
-from endoscope.store.limit.ledger import Ledger
 from endoscope.store.limit.thinning import Choice, Recorded, choose
 from endoscope.store.limit.upkeep import Upkeep
-from endoscope.store.segments import Segments
 
 KEPT_BACK = 4096  # bytes for the end: the last line, what recording has cost, what is said about lost things
 FOR_THE_LAST_LINE = 256  # of these
@@ -48,17 +44,8 @@ class Need(NamedTuple):
 class Room:
     """Counts bytes and frees them."""
 
-    def __init__(
-        self,
-        journal: JournalWriter,
-        segments: Segments,
-        contents: Contents,
-        ledger: Ledger,
-        upkeep: Upkeep,
-        max_bytes: int | None,
-    ) -> None:
-        self._journal, self._segments, self._contents = journal, segments, contents
-        self._ledger, self._upkeep = ledger, upkeep
+    def __init__(self, upkeep: Upkeep, max_bytes: int | None) -> None:
+        self._upkeep, self._ledger, self._contents = upkeep, upkeep.ledger, upkeep.contents
         self.max_bytes = max_bytes
         self.beside: dict[str, int] = {}  # bytes of files that are replaced as a whole
         self.said: list[str] = []  # what is to be told about lost things
@@ -68,7 +55,7 @@ class Room:
 
     @property
     def bytes(self) -> int:
-        tables = self._journal.file.size + self._segments.bytes
+        tables = self._upkeep.journal.file.size + sum(self._upkeep.segments.sizes.values())
         return tables + self._contents.bytes_beside + sum(self.beside.values())
 
     def fits(self, need: Need) -> bool:
