@@ -33,7 +33,7 @@ const EVERYTHING: State = {
     finding: "dead_units@a,b !&@gradient:total",
     notes: "nan=1&x",
     view: "attention",
-    follow: true,
+    follow: false,
   },
   recent: ["node", "step", "of", "trial"],
   recentOther: ["step", "trial"],
@@ -58,7 +58,7 @@ test.each(["", "-", "!", "-x", "!-", "long"])("a role or type called %o comes ba
 
 test("what is as in the beginning is left out", () => {
   expect(encode(FIRST_STATE)).toBe("");
-  const page = { ...FIRST_PAGE, look: { ...FIRST_PAGE.look, step: 400, of: "gradient:total" } };
+  const page = { ...FIRST_PAGE, follow: false, look: { ...FIRST_PAGE.look, step: 400, of: "gradient:total" } };
   expect(encode({ ...FIRST_STATE, page, recent: ["of"] })).toBe("v=1&step=400&of=gradient:total&order=o");
 });
 
@@ -70,6 +70,6 @@ test.each(["", "nonsense", "v=2&tab=metrics", "v=1", "%%%", "v=1&tab=nowhere&ste
 test("what makes no sense leaves the rest alone", () => {
   const { page } = decode("v=1&tab=nowhere&step=12&values.axes=1,x,0&metrics.smoothing=NaN");
   expect(page).toEqual({
-    ...FIRST_PAGE, look: { ...FIRST_PAGE.look, step: 12 }, values: { ...FIRST_PAGE.values, axes: [1, 0] },
+    ...FIRST_PAGE, follow: false, look: { ...FIRST_PAGE.look, step: 12 }, values: { ...FIRST_PAGE.values, axes: [1, 0] },
   });
 });

@@ -42,6 +42,18 @@ def count_lost(recording: Recording, known: int) -> int:
     return max(known, min(failed, _sum(recording, "recorded") - len(recording.steps)))
 
 
+def nonfinite_parameters(recording: Recording) -> list[str]:
+    """Parameters that held NaN or infinity when the run was closed."""
+    found = _report(recording).get("nonfinite_parameters", [])
+    return list(map(str, found)) if isinstance(found, list) else []
+
+
+def passes_outside_of_steps(recording: Recording) -> dict[str, int]:
+    """How many forward passes belonged to no step, by the mode of the model."""
+    found = _report(recording).get("passes", {})
+    return {str(name): int(count) for name, count in found.items()} if isinstance(found, dict) else {}
+
+
 def why_writing_failed(recording: Recording) -> str:
     """What the system said last; empty if nothing failed."""
     return str(_report(recording).get("failed_writes_last", ""))

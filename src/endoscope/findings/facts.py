@@ -22,6 +22,7 @@ from endoscope.findings.structure import Structure
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GRADIENT
+from endoscope.store.streams import to_numpy
 
 
 class Facts:
@@ -114,6 +115,10 @@ class Facts:
             norms[place] = np.sqrt(sum(call["norm"] ** 2 for call in calls))
         return norms
 
+    def optimizer_classes(self) -> set[str]:
+        """Names of the classes of all optimizers, as far as they were recorded."""
+        return {entry.get("class", "") for _, entries in self.extra("optimizers") for entry in entries}
+
     def extra(self, name: str) -> list[tuple[int, Any]]:
         """(place of the step, what was recorded under this name), for the steps that have it."""
         found = []
@@ -144,6 +149,51 @@ class Facts:
         for statistic in statistics:
             wrong |= found[statistic] > 0
         return tuple(int(sample) for sample in found["sample"][wrong])
+
+    def remarks(self, what: str) -> list[dict[str, Any]]:
+        """What the recorder has said about single operations of one sort."""
+        return [one for one in self.structure.remarks if one.get("what") == what]
+
+    def steps_of(self, node: str) -> dict[str, Any]:
+        """The steps that have a node, or all if it has no values of its own; for `Seen`."""
+        rows = [tensor.row for tensor in self.values.tensors if tensor.node == node]
+        there = self.values.there[rows].any(axis=0) if rows else np.ones(len(self.steps), dtype=bool)
+        return self.steps_where(np.asarray(there))
+
+    def value_at(self, node: str) -> Tensor | None:
+        """The first tensor of a node."""
+        return next((tensor for tensor in self.values.tensors if tensor.node == node), None)
+
+    @cached_property
+    def rates(self) -> list[Curve]:
+        """The learning rates, as the recorder has read them from the optimizers."""
+        return [curve for curve in self.metrics if curve.name == "lr" or curve.name.startswith("lr ")]
+
+    def is_made(self, tensor: Tensor) -> bool:
+        """Whether a recorded tensor of this step was computed into it: what another network made is no data."""
+        return bool(self.structure.parents.get(tensor.place))
+
+    def of_samples(self, tensor: Tensor, place: int, statistic: str) -> np.ndarray:
+        """One statistic of every sample at one step; empty if that is not known."""
+        step, key = self.steps[place], tensor.key
+        try:
+            found = self.recording.samples(
+                key.node, step.number, of=key.of, role=key.role, pass_=key.pass_, type=step.type
+            )
+        except (EndoscopeError, IndexError):
+            return np.empty(0)
+        return np.asarray(found[statistic], np.float64)
+
+    def of_units(self, tensor: Tensor, place: int) -> np.ndarray:
+        """The mean of every unit over the batch at one step; empty if that is not known."""
+        batch = self.recording.tables.batch("units", self.steps[place])
+        if batch is None:
+            return np.empty(0)
+        offsets = to_numpy(batch.column("mean").offsets)
+        for number, key in enumerate(to_numpy(batch.column("key")).tolist()):
+            if self.values.row_of_key.get(key) == tensor.row:
+                return np.asarray(to_numpy(batch.column("mean").values)[offsets[number] : offsets[number + 1]])
+        return np.empty(0)
 
     def type_of(self, tensor: Tensor) -> str:
         """Plain name of the function that made it."""

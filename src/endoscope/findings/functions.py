@@ -5,6 +5,7 @@ from __future__ import annotations
 RECTIFIERS = frozenset("relu relu_ relu6 threshold threshold_ clamp_min hardtanh".split())
 LEAKY = frozenset("leaky_relu leaky_relu_ prelu rrelu elu elu_ celu selu gelu silu mish softplus hardswish".split())
 ONE_SIDED = RECTIFIERS | LEAKY | frozenset("abs exp square pow softplus".split())
+DROPOUTS = frozenset("dropout alpha_dropout feature_dropout dropout2d".split())
 SIGMOIDS = frozenset("sigmoid sigmoid_ hardsigmoid logsigmoid".split())
 TANHS = frozenset("tanh tanh_ hardtanh softsign".split())
 SOFTMAXES = frozenset("softmax log_softmax gumbel_softmax softmin".split())
@@ -17,3 +18,10 @@ NORMALISATIONS = frozenset(
 )
 ATTENTIONS = frozenset("scaled_dot_product_attention multi_head_attention_forward".split())
 MASKS = frozenset("masked_fill masked_fill_ where tril triu full full_like".split())
+LAYERS = frozenset("linear addmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split())
+#: What changes no number, or adds and averages.
+PLAIN_MOVES = frozenset(
+    """view reshape flatten squeeze unsqueeze contiguous permute transpose t to float getitem __getitem__ select cat
+    stack mean sum add add_ iadd sub avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d identity clone
+    unflatten embedding input output parameter buffer""".split()
+)

@@ -24,6 +24,7 @@ class Structure:
         self.type: dict[Place, str] = {}  # plain name of the function that made it
         self.parents: dict[Place, list[Place]] = {}
         self.children: dict[Place, list[Place]] = {}
+        self.remarks: list[dict[str, Any]] = []  # facts about single operations: recording/structure/remarks.py
         counts: dict[str, int] = {}
         for step in recording.steps:
             counts[step.graph] = counts.get(step.graph, 0) + 1
@@ -38,6 +39,7 @@ class Structure:
         for number, (place, node) in enumerate(zip(places, graph["nodes"], strict=True)):
             self.position.setdefault(place, number)
             self.type.setdefault(place, node["type"])
+        self.remarks += [one for one in graph.get("remarks", ()) if one not in self.remarks]
         for source, target, *_ in graph["edges"]:
             _append(self.parents, places[target], places[source])
             _append(self.children, places[source], places[target])

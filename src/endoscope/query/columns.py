@@ -59,7 +59,7 @@ class Flat(NamedTuple):
     plain: list[np.ndarray]
 
 
-class _Layout:
+class Layout:
     """The steps that have the same tensors in the same order."""
 
     def __init__(self, keys: np.ndarray) -> None:
@@ -97,7 +97,7 @@ class Columns:
 
     def _begin(self) -> None:
         self._generation, self._taken = self._reader.generation, 0
-        self._layouts: dict[bytes, _Layout] = {}
+        self._layouts: dict[bytes, Layout] = {}
 
     def update(self) -> Columns:
         """Take up what the reader has found since the last time."""
@@ -108,15 +108,15 @@ class Columns:
             keys = batch.column("key")
             packed = to_numpy(keys).tobytes()
             if packed not in self._layouts:
-                self._layouts[packed] = _Layout(np.frombuffer(packed, np.int32))
+                self._layouts[packed] = Layout(np.frombuffer(packed, np.int32))
             self._layouts[packed].add(chunk.ordinal, batch)
         self._taken = len(batches)
         return self
 
-    def layouts(self) -> Iterator[tuple[np.ndarray, list[int]]]:
-        """(keys, ordinals of the steps that have them) of each layout."""
-        for layout in self._layouts.values():
-            yield layout.keys, layout.ordinals
+    @property
+    def layouts(self) -> list[Layout]:
+        """Which tensors there are at which steps."""
+        return list(self._layouts.values())
 
     def numbers(self, column: str, keys: Collection[int]) -> Column:
         """A plain column for all rows of some keys."""
@@ -168,7 +168,7 @@ class Columns:
                 found = [values[step][1][chosen] for values in lists]
                 yield Flat(ordinal, layout.keys[rows], lengths, found, [column[step][rows] for column in beside])
 
-    def _rows(self, keys: Collection[int]) -> Iterator[tuple[_Layout, np.ndarray]]:
+    def _rows(self, keys: Collection[int]) -> Iterator[tuple[Layout, np.ndarray]]:
         wanted = list(keys)
         for layout in self._layouts.values():
             rows = np.flatnonzero(np.isin(layout.keys, wanted))

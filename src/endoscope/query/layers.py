@@ -21,7 +21,7 @@ import numpy as np
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import bulk
 from endoscope.query.bulk import Matrix
-from endoscope.query.columns import Flat
+from endoscope.query.columns import Columns, Flat
 from endoscope.query.recording import Recording
 from endoscope.schema.stats import LOWEST_EXPONENT, ZERO_BIN
 
@@ -137,7 +137,12 @@ class _Asked:
         result = np.full((len(keys), len(place)), np.nan, np.float32)
 
         def find(_: object) -> None:
-            for flat in self.recording.tables.columns(table).flat(reduce.columns, keys.tolist(), reduce.plain):
+            columns = self.recording.tables.columns(table)
+            if type(columns) is not Columns:  # of several ranks: each list is put together by itself
+                for row, key in enumerate(keys.tolist()):
+                    _put_together(columns, key, reduce, result[row], place, row)
+                return
+            for flat in columns.flat(reduce.columns, keys.tolist(), reduce.plain):
                 at, rows = place.get(flat.ordinal, -1), np.searchsorted(keys, flat.keys)
                 if at >= 0:
                     with np.errstate(all="ignore"):
@@ -145,6 +150,26 @@ class _Asked:
 
         self.recording.tables.steadily(find)
         return result
+
+
+def _put_together(
+    columns: Columns, key: int, reduce: _Reduce, result: np.ndarray, place: dict[int, int], row: int
+) -> None:
+    """One tensor over all steps."""
+    try:
+        found = [columns.lists(column, [key]) for column in reduce.columns]
+        plain = [columns.numbers(column, [key]).values for column in reduce.plain]
+    except LookupFailed:  # it cannot be put together
+        return
+    if not len(found[0].ordinals):
+        return
+    values = [np.concatenate(one.values) for one in found]
+    flat = Flat(-1, np.array([key]), found[0].lengths, values, plain)
+    with np.errstate(all="ignore"):
+        numbers = reduce.each(flat, np.full(len(found[0].values), row))
+    for ordinal, number in zip(found[0].ordinals.tolist(), numbers.tolist(), strict=True):
+        if ordinal in place:
+            result[place[ordinal]] = number
 
 
 class _Reduce(NamedTuple):

@@ -10,21 +10,21 @@ import time
 from pathlib import Path
 
 from endoscope.query.recording import Recording
-from endoscope.store import paths
 from endoscope.store.disk import locking
 
 _QUIET_SECS = 120
 
 
 def is_running(recording: Recording) -> bool:
-    return is_running_at(recording.path, recording.closed, last_sign(recording))
+    """Whether any process still writes."""
+    return any(is_written(source.folder, source.closed, last_sign(source)) for source in recording.sources)
 
 
-def is_running_at(trial: Path, closed: bool, last_sign_at: float) -> bool:
-    """The same of a trial that is not open."""
+def is_written(folder: Path, closed: bool, last_sign_at: float) -> bool:
+    """Whether a process still writes into a folder; also of a trial that is not open."""
     if closed:
         return False
-    held = locking.is_held(paths.rank_folder(trial, 0))
+    held = locking.is_held(folder)
     return time.time() - last_sign_at < _QUIET_SECS if held is None else held
 
 

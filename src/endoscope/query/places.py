@@ -54,15 +54,24 @@ def begun(trial: Path) -> tuple[float, dict[str, Any]]:
 
 def signs(trial: Path) -> list[Path]:
     """Files that change whenever anything is added to a trial."""
-    return [trial / paths.TRIAL, paths.rank_folder(trial, 0) / paths.JOURNAL]
+    try:
+        ranks = sorted(entry.path for entry in os.scandir(trial) if entry.name.startswith("rank-"))
+    except OSError:
+        ranks = []
+    return [trial / paths.TRIAL, *(Path(rank) / paths.JOURNAL for rank in ranks)]
 
 
 def has_ended(trial: Path) -> bool:
-    """Whether a trial ended properly, by the last line of its journal."""
+    """Whether a trial ended properly, by the last line of each of its journals."""
+    _, *journals = signs(trial)
+    return bool(journals) and all(_is_closed(file) for file in journals)
+
+
+def _is_closed(file: Path) -> bool:
     try:
-        with (paths.rank_folder(trial, 0) / paths.JOURNAL).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OF_A_LAST_LINE))
-            lines = file.read().splitlines()
+        with file.open("rb") as journal_file:
+            journal_file.seek(max(0, journal_file.seek(0, os.SEEK_END) - _MOST_OF_A_LAST_LINE))
+            lines = journal_file.read().splitlines()
     except OSError:
         return False
     last = journal.from_line(lines[-1]) if lines else None

@@ -1,7 +1,7 @@
 """SQL over one or several recordings, answered by DuckDB on the mapped files, in memory.
 
     stats, samples, units   one row per tensor (and sample), with the tensor's names and the step's type
-    steps, metrics, notes, gaps, keys
+    steps, metrics, times, notes, gaps, keys
 
 Every table has a column `trial`. Queries see these tables and nothing else: no files, no network, no variables of the
 caller, because a query may come from a web page.

@@ -11,12 +11,14 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from endoscope.query.liveness import last_sign
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
+from endoscope.query.tables import Outline
 from endoscope.store import paths
 
 CURVE_POINTS = 130
@@ -32,6 +34,14 @@ class Metric:
     last: float
     lowest: float  # of the finite values; NaN if there are none
     highest: float
+
+
+class Writer(NamedTuple):
+    """What one process has written; for `liveness.is_written`."""
+
+    folder: Path
+    closed: bool
+    last_sign: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +60,12 @@ class Summary:
     curve_steps: np.ndarray = field(default_factory=lambda: np.empty(0))
     curve_values: np.ndarray = field(default_factory=lambda: np.empty(0, np.float32))
     problems: tuple[str, ...] = ()
+    writers: tuple[Writer, ...] = ()
 
 
 def summarise(recording: Recording) -> Summary:
     """Of what was recorded until the last refresh."""
-    outline = recording.tables.outline()
+    outline = _outline(recording)
     known = recording.metrics
     found = {name: known[name] for name in known}
     loss = loss_among(list(found), ())
@@ -74,7 +85,17 @@ def summarise(recording: Recording) -> Summary:
         curve_steps=steps,
         curve_values=values,
         problems=tuple(str(problem) for problem in recording.problems),
+        writers=tuple(Writer(source.folder, source.closed, last_sign(source)) for source in recording.sources),
     )
+
+
+def _outline(recording: Recording) -> Outline:
+    """Of one process by its journal; steps of several are put together first."""
+    of_each = [source.tables.outline() for source in recording.sources]
+    if len(of_each) == 1:
+        return of_each[0]
+    steps = recording.steps
+    return Outline(len(steps), steps[-1].number if steps else None, sum(one.bytes for one in of_each))
 
 
 def loss_among(metrics: Sequence[str], losses: Collection[str]) -> str | None:

@@ -18,6 +18,7 @@ from endoscope.query import bulk, places
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
+from endoscope.query.trial import of_folder
 
 _MOST_OPEN = 24  # trials; each takes about a megabyte
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
@@ -112,7 +113,7 @@ class Library:
         # Opening is a moment at which a damaged file warns; nobody would see it. `problems` keeps it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
-            return Recording(self._folder.path / name)
+            return of_folder(self._folder.path / name)
 
     def newest_first(self) -> list[str]:
         """Names of all trials, by when they began, without opening any."""

@@ -28,14 +28,10 @@ import torch
 
 from endoscope.capture.patch import patch_list
 from endoscope.capture.patch.active import ACTIVE, BLOCKS, recorders_here
-from endoscope.capture.patch.composites import OwnMode
 from endoscope.capture.patch.patch_list import Patch, PatchList
+from endoscope.capture.patch.sharding import unseen
 from endoscope.capture.patch.torch_private import FUNCTION_APPLY, MODULE_CALL, FunctionBase, transform_steps
 from endoscope.capture.patch.torch_private import backward_task as _task
-from endoscope.capture.patch.torch_private import pop_mode as _pop_mode
-from endoscope.capture.patch.torch_private import push_mode as _push_mode
-from endoscope.capture.patch.torch_private import stack_at as _stack_at
-from endoscope.capture.patch.torch_private import stack_depth as _stack_depth
 from endoscope.capture.patch.unasked import unasked_functions
 from endoscope.capture.record.opaque import record_script, record_transform
 
@@ -141,13 +137,7 @@ def _observed_apply(_: Any) -> Any:
 
 def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if not (_stack_depth() and isinstance(_stack_at(_stack_depth() - 1), OwnMode)):
-            return original(*args, **kwargs)
-        mode = _pop_mode()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _push_mode(mode)
+        return unseen(original, args, kwargs)
 
     return backward
 

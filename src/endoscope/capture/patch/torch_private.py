@@ -21,12 +21,15 @@ What is not here:
   of operators `_schema`, `_handle`;
   of modules `_parameters`, `_buffers`, `_modules`, `_forward_hooks`, `_compiled_call_impl`;
   of optimizers `_optimizer_step_pre_hooks`;
+  of distributed tensors `_local_tensor`; of modules of `fully_shard` `_get_fsdp_state`, `_fsdp_param_groups`,
+  `_fsdp_param_group`, and of their parameters `_unsharded_param`, `_module_info`;
   of what the compiler wraps `_orig_mod` (a module), `_torchdynamo_orig_callable` (a function).
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -239,6 +242,21 @@ MAKE_NESTED = Name(torch._C._nested, "nested_tensor")
 TENSOR_METHODS = "torch._tensor"
 
 
+def sharded_group() -> Any:
+    """The class whose `unshard` and `wait_for_unshard` gather the parameters of `fully_shard`.
+
+    None as long as nobody has imported that. Where torch lacks them, the graph of such a model has no edges from its
+    parameters.
+    """
+    module = sys.modules.get("torch.distributed.fsdp._fully_shard._fsdp_param_group")
+    return getattr(module, "FSDPParamGroup", None)
+
+
+def distributed_tensor() -> Any:
+    """The class DTensor, a public name; None as long as nobody has imported it, which takes a large part of a second."""
+    return getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+
+
 def transform_steps() -> Iterator[Name]:
     """The functions by which tensors enter and leave `vmap` and `grad`; their modules are imported when asked for.
 
@@ -249,3 +267,16 @@ def transform_steps() -> Iterator[Name]:
             owner = importlib.import_module(module)
             if hasattr(owner, name):
                 yield Name(owner, name)
+
+
+def default_store() -> Any:
+    """What the processes of the default group have in common, to put a word into; None where there is none.
+
+    Where torch lacks it, processes that no launcher gives a name are recorded as trials of their own.
+    """
+    group = sys.modules.get("torch.distributed.distributed_c10d")
+    find = getattr(group, "_get_default_store", None)
+    try:
+        return None if find is None else find()
+    except (RuntimeError, ValueError):  # the processes have not met
+        return None

@@ -75,7 +75,8 @@ def parts_of_wrapper(tensor: torch.Tensor) -> list[torch.Tensor]:
     if flatten is None or tensor.__class__ in (torch.Tensor, torch.nn.Parameter):
         return []
     try:
-        return [getattr(tensor, name) for name in flatten()[0]]
+        found = [getattr(tensor, name) for name in flatten()[0]]  # a DTensor lists its mesh, too
+        return [part for part in found if isinstance(part, torch.Tensor)]
     except Exception:  # code of somebody else
         return []
 

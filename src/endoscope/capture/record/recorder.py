@@ -53,6 +53,7 @@ from endoscope.capture.record.leaves import (
     tensors_in,
     without_tensors,
 )
+from endoscope.capture.record.parts import PLAIN
 from endoscope.capture.record.protocols import AppliesEdits, Keeps, NotesOutcome
 from endoscope.capture.record.records import (
     SOURCE,
@@ -70,7 +71,6 @@ from endoscope.capture.record.registered import call_inside
 from endoscope.capture.record.source import NO_POSITION, Position, user_callers, user_position
 from endoscope.schema.ops import Kind, Notice
 
-_PLAIN = (Tensor, Parameter)
 _new = tuple.__new__  # a third of what `Node(...)` takes
 
 
@@ -288,7 +288,8 @@ class Recorder(OwnMode):
         slot = len(self.objects)
         self.ids[id(tensor)] = slot
         self.aliasing.readers.pop(id(tensor), None)
-        if tensor.__class__ not in _PLAIN:
+        if tensor.__class__ not in PLAIN:
+            self.aliasing.has_wrappers = True
             self.wrapped.update({id(part): (weakref.ref(part), tensor) for part in parts_of_wrapper(tensor)})
         self.slot_node.append(node)
         if self.full:
@@ -390,7 +391,7 @@ class Recorder(OwnMode):
         """A view of a tensor that was overwritten in part depends only on what was written in its own part."""
         if reads and reads[0].__class__ is tuple:
             first = args[0] if args else next(iter((kwargs or {}).values()), None)
-            if first.__class__ in _PLAIN:
+            if first.__class__ in PLAIN:
                 reads[0] = self.aliasing.narrow(first, reads[0], results)
 
     def knows(self, tensor: Tensor) -> bool:

@@ -29,6 +29,26 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             and _is_weight(facts, tensor)
         ):
             yield from _judge(facts, tensor, first, mask, limits)
+    yield from _all_zero(facts, first, mask)
+
+
+def _all_zero(facts: Facts, first: int, mask: np.ndarray) -> Iterator[Seen]:
+    """A layer may begin as zero on purpose; then it has a gradient. Where it has none, others are zero, too."""
+    rows = facts.parameters
+    zero = [
+        tensor for tensor in rows.tensors
+        if tensor.is_matrix and facts.trainable.get(tensor.node, True) and _is_weight(facts, tensor)
+        and rows["abs_max"][tensor.row, first] == 0 and facts.parameter_gradients[tensor.row, first] == 0
+    ]  # fmt: skip
+    if zero:
+        yield Seen(
+            severity=ERROR, title="weights begin as zero and get no gradient",
+            detail=f"At step {facts.numbers[first]} all elements of {len(zero)} weights are zero, and so are their "
+            "gradients: these layers cannot begin to learn, because all their units are identical.",
+            value=0.0, threshold=0.0, tensor=zero[0], cause="zero", also=tuple(tensor.node for tensor in zero[1:]),
+            causes=("An initialisation that sets weights to zero, such as a loop that was meant for biases.",),
+            **facts.steps_where(mask),
+        )  # fmt: skip
 
 
 def _judge(facts: Facts, tensor: Tensor, first: int, mask: np.ndarray, limits: Limits) -> Iterator[Seen]:
@@ -39,7 +59,7 @@ def _judge(facts: Facts, tensor: Tensor, first: int, mask: np.ndarray, limits: L
     where = {"tensor": tensor, **facts.steps_where(mask)}
     fan_in = int(np.prod(tensor.key.shape[1:]))
     gain = std * np.sqrt(fan_in)
-    if std == 0 and largest > 0 and min(tensor.key.shape[:2]) > 1:
+    if std == 0 and gain == 0 and largest > 0 and min(tensor.key.shape[:2]) > 1:
         yield Seen(
             severity=ERROR, title="all weights begin equal",
             detail=f"All weights are {largest:g} in size at step {facts.numbers[first]}, so all units learn the same.",

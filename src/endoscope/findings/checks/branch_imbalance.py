@@ -20,8 +20,17 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         for place, children in facts.structure.children.items():
             starts = [rows.row_of[child] for child in children if child in rows.row_of]
             names = {rows.tensors[row].node for row in starts}
+            starts = [row for row in starts if rows.tensors[row].key.kind == "computed"]
+            if not _has_gradient(facts, place):
+                continue
             if len(names) == len(starts) >= 2 and facts.structure.type.get(place) not in ("parameter", "buffer"):
                 yield from _judge(facts, rows, norm, starts, limits)
+
+
+def _has_gradient(facts: Facts, place: tuple[str, str, int]) -> bool:
+    """Through whole numbers no gradient flows, so what reads them is no branch."""
+    row = facts.values.row_of.get(place)
+    return row is not None and facts.values.tensors[row].is_float
 
 
 def _judge(facts: Facts, rows: Rows, norm: np.ndarray, starts: list[int], limits: Limits) -> Iterator[Seen]:
@@ -49,7 +58,7 @@ CHECK = Check(
     description="Of the branches that read one tensor, one has a gradient many times that of another.",
     stage=Stage.BACKWARD,
     run=run,
-    thresholds={"ratio": 300.0, "steps": 3},
+    thresholds={"ratio": 2000.0, "steps": 3},
     evidence=Evidence(("norm",), of="gradient"),
     causes=("A branch that is multiplied by a small number, or that is saturated.", "Losses of very different size."),
     remedies=("Scale the branches, or the losses at their ends, so that both can learn.",),

@@ -10,6 +10,7 @@ from endoscope.findings import units
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.functions import DROPOUTS, RECTIFIERS
 from endoscope.findings.rows import Tensor
 
 
@@ -19,8 +20,12 @@ def rectified(facts: Facts) -> set[int]:
     zero, low = rows.zero_share(), rows["min"]
     nonnegative = ~(low < 0).any(axis=1) & (low == 0).any(axis=1)
     computed = rows.rows(lambda t: t.key.kind in ("computed", "output") and t.key.batch_dim >= 0 and t.is_float)
+    above = np.asarray((rows["max"] > 0).any(axis=1))
     often = np.nanmax(np.where(np.isnan(zero), 0, zero), axis=1, initial=0) > 0.05
-    return {row for row in computed.tolist() if nonnegative[row] and often[row]}
+    return {
+        row for row in computed.tolist()
+        if nonnegative[row] and often[row] and (above[row] or facts.type_of(rows.tensors[row]) in RECTIFIERS | DROPOUTS)
+    }  # fmt: skip
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -62,7 +67,7 @@ CHECK = Check(
     description="Units behind a ReLU (channels of images) that are zero for every sample, so they cannot learn.",
     stage=Stage.FORWARD,
     run=run,
-    thresholds={"share": 0.5, "error_share": 0.95, "size": 1e-7, "steps": 5},
+    thresholds={"share": 0.7, "error_share": 0.95, "size": 1e-7, "steps": 5},
     evidence=Evidence(("zeros",), units="abs_max"),
     causes=(
         "A step with a large learning rate pushed the biases far below zero.",

@@ -1,4 +1,4 @@
-"""Steps that follow the sum of all gradients so far."""
+"""Gradients of earlier steps that nobody has cleared, so that they add up."""
 
 from __future__ import annotations
 
@@ -6,63 +6,57 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from endoscope.errors import EndoscopeError
-from endoscope.findings.check import Check, Limits, Seen, Stage
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR
-from endoscope.findings.rows import Tensor
-
-_MOST_STEPS, _MOST_WEIGHTS = 12, 3
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
-    """From raw values of the first steps, which must have been recorded without a gap; told for plain SGD only.
+    """What was in `.grad` before the first backward pass of a step, although an optimizer had used it before.
 
-    Recorded gradients are those of the step itself. If the optimizer saw others, its updates point elsewhere.
+    The recorder looks at each step. Whoever adds up gradients on purpose has steps without an update, or many passes
+    in one step; here every step has an update, and what it uses was never cleared.
     """
-    steps = int(np.count_nonzero(facts.numbers[:_MOST_STEPS] == np.arange(len(facts.numbers[:_MOST_STEPS]))))
-    if steps < limits["steps"] or len(facts.gradients) != 1 or not len(facts.updates):
+    left = np.full(facts.parameter_updates.shape, np.nan)
+    for place, norms in facts.extra("not_cleared"):
+        for name, norm in norms.items():
+            row = facts.parameters.row_of.get((name, "", 1))
+            if row is not None:
+                left[row, place] = norm
+    later = facts.numbers > facts.numbers.min() if len(facts.numbers) else np.zeros(0, dtype=bool)
+    found = {}
+    for row, tensor in enumerate(facts.parameters.tensors):
+        there = later & np.isfinite(facts.parameter_gradients[row])
+        moved = there & np.isfinite(facts.parameter_updates[row])
+        kept = there & (left[row] > 0)
+        steps = np.count_nonzero(there)
+        if steps >= limits["steps"] and min(moved.sum(), kept.sum()) >= limits["steps_share"] * steps:
+            found[row] = kept
+    if not found:
         return
-    weights = [t for t in facts.updates.tensors if t.is_matrix]
-    weights.sort(key=lambda tensor: int(np.prod(tensor.key.shape)))
-    for tensor in weights[:_MOST_WEIGHTS]:
-        read = [[_raw(facts, tensor, place, of) for place in range(steps)] for of in ("gradient", "update")]
-        if any(one is None for row in read for one in row):
-            continue
-        gradients, updates = (np.array(row, np.float64) for row in read)
-        own, summed = _cosines(gradients, -updates), _cosines(np.cumsum(gradients, axis=0), -updates)
-        if summed.min() > limits["cosine"] and own.min() < limits["own_cosine"]:
-            mask = np.zeros(len(facts.steps), dtype=bool)
-            mask[1:steps] = True
-            yield Seen(
-                severity=ERROR, title="gradients are not set to zero",
-                detail="The steps follow the sum of all gradients since the beginning (cosine "
-                f"{summed.min():.4f}), not "
-                f"the gradient of the step (down to {own.min():.2f}); reported above {limits['cosine']:g}.",
-                value=float(summed.min()), threshold=limits["cosine"], tensor=tensor, **facts.steps_where(mask),
-            )  # fmt: skip
-
-
-def _raw(facts: Facts, tensor: Tensor, place: int, of: str) -> np.ndarray | None:
-    step, key = facts.steps[place], tensor.key
-    try:
-        values = facts.recording.tensor(key.node, step.number, of=of, role=key.role, pass_=key.pass_, type=step.type)
-    except EndoscopeError:
-        return None
-    return values.ravel() if np.isfinite(values).all() and values.any() else None
-
-
-def _cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    dots: np.ndarray = (one * other).sum(axis=1) / (np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1))
-    return dots
+    row = max(found, key=lambda one: float(np.nan_to_num(left[one]).sum()))
+    own = facts.parameter_gradients[row]
+    ratio = float(np.nanmedian((left[row] / np.where(own > 0, own, np.nan))[found[row]]))
+    names = tuple(facts.parameters.tensors[one].node for one in found if one != row)
+    yield Seen(
+        severity=ERROR, title="gradients are not set to zero between steps",
+        detail=f"At {np.count_nonzero(found[row])} recorded steps the gradients of earlier steps were still there "
+        f"when backward() began, in {len(found)} parameters, and were added to: their norm is {ratio:.2g} times that "
+        "of the step's own gradient (median).",
+        value=ratio, threshold=0.0, tensor=facts.parameters.tensors[row], also=names, **facts.steps_where(found[row]),
+    )  # fmt: skip
 
 
 CHECK = Check(
     name="gradients_not_zeroed",
-    description="Updates follow the sum of all gradients so far; seen for plain SGD, if raw values were kept.",
+    description="Gradients that an optimizer has used are still there at the next step, and are added to.",
     stage=Stage.OPTIMIZER,
     run=run,
-    thresholds={"cosine": 0.999, "own_cosine": 0.99, "steps": 5},
-    causes=("optimizer.zero_grad() is missing.", "It is called for another optimizer or model."),
+    thresholds={"steps_share": 0.8, "steps": 3},
+    evidence=Evidence(("norm",), of="gradient"),
+    causes=(
+        "optimizer.zero_grad() is missing.",
+        "It is called for another optimizer or model, or outside of the loop.",
+    ),
     remedies=("Call optimizer.zero_grad() before each backward().",),
 )

@@ -43,7 +43,13 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 def _counts(facts: Facts, tensor: Tensor) -> bool:
     readers = {facts.structure.type.get(place, "") for place in facts.structure.readers(tensor.place)}
     normalised = bool(readers) and readers <= NORMALISATIONS
-    return tensor.is_float and tensor.key.batch_dim >= 0 and tensor.key.shape != () and not normalised
+    return (
+        not facts.is_made(tensor)
+        and tensor.is_float
+        and tensor.key.batch_dim >= 0
+        and tensor.key.shape != ()
+        and not normalised
+    )
 
 
 CHECK = Check(

@@ -8,7 +8,7 @@ import numpy as np
 
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import WARNING
+from endoscope.findings.finding import ERROR, WARNING
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -20,6 +20,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             missing.setdefault(name, []).append(place)
     with_gradients = int(np.count_nonzero(has_any))
     if with_gradients < limits["steps"]:
+        yield from _none_at_all(facts, missing, limits)
         return
     for tensor in facts.parameters.tensors:
         places = missing.get(tensor.node, [])
@@ -36,6 +37,34 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             value=len(places) / with_gradients, threshold=1.0, tensor=tensor, cause="used" if read else "unused",
             **facts.steps_where(mask),
         )  # fmt: skip
+
+
+def _none_at_all(facts: Facts, missing: dict[str, list[int]], limits: Limits) -> Iterator[Seen]:
+    """A backward pass that reaches no parameter of the model."""
+    places = sorted({place for found in missing.values() for place in found})
+    if len(places) < limits["steps"] or np.isfinite(facts.parameter_gradients).any():
+        return
+    mask = np.zeros(len(facts.steps), dtype=bool)
+    mask[places] = True
+    first = next((tensor for tensor in facts.parameters.tensors if tensor.node in missing), None)
+    yield Seen(
+        severity=ERROR, title="no parameter of the model gets a gradient",
+        detail=f"At all {len(places)} recorded steps with a backward pass, none of {len(missing)} parameters got a "
+        "gradient: the loss is not connected to the model.",
+        value=1.0, threshold=1.0, tensor=first, cause="all", also=tuple(name for name in missing),
+        causes=(
+            "A loss that is made anew from a number: torch.tensor(loss.item(), requires_grad=True).",
+            "Everything is detached, or computed under torch.no_grad().",
+        ),
+        remedies=("Call backward() on the tensor that the loss function returned.",),
+        **facts.steps_where(mask),
+    )  # fmt: skip
+
+
+def _cut(facts: Facts, node: str) -> str:
+    """The line on which the recorder saw a gradient being cut, if it was one only."""
+    lines = {one["source"] for one in facts.remarks("cut")}
+    return lines.pop() if len(lines) == 1 else ""
 
 
 CHECK = Check(

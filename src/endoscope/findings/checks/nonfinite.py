@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings import completeness
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO
@@ -22,6 +23,22 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     first = first_place(facts)
     if first is not None:
         yield from producers_at(facts, first)
+    elif names := completeness.nonfinite_parameters(facts.recording):
+        yield _at_the_end(facts, names)
+
+
+def _at_the_end(facts: Facts, names: list[str]) -> Seen:
+    """Only a part of the steps is recorded: what none of them shows may still be in the parameters."""
+    row = facts.parameters.row_of.get((names[0], "", 1))
+    last = facts.steps_where(np.arange(len(facts.steps)) == int(np.argmax(facts.numbers)))
+    return Seen(
+        severity=ERROR, title=f"{len(names)} parameters hold NaN or infinity at the end",
+        detail="The recorded steps are finite, and when the run was closed the parameters were not: a step that was "
+        "not recorded made them NaN or infinite. Record every step to see which operation it was: "
+        "`endoscope.Run(root, when=1)`.",
+        value=float(len(names)), threshold=0.0, node=names[0], also=tuple(names[1:]),
+        tensor=None if row is None else facts.parameters.tensors[row], **last,
+    )  # fmt: skip
 
 
 def first_place(facts: Facts) -> int | None:

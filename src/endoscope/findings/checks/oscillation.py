@@ -16,8 +16,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Large jumps compared with the level, without getting lower."""
     for curve in facts.losses:
         values = curve.finite.values
-        if len(values) < limits["steps"]:
-            continue
+        if len(values) < limits["steps"] or (values <= 0).any():
+            continue  # what goes below zero has no level, and need not be minimised
         later = values[len(values) // 3 :]
         level, jumps = float(np.median(later)), np.abs(np.diff(later))
         size = float(np.median(jumps)) / level if level > 0 else 0.0

@@ -11,6 +11,7 @@ from endoscope.findings.curves import fall, first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
+_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
 _END = 0.3  # of a curve, that tells where it ends
 
 
@@ -19,6 +20,18 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if len({curve.name for curve in facts.losses}) != 1:
         return  # losses that work against each other need not go down
     curves = [curve for curve in facts.losses if len(curve.finite) >= limits["steps"]]
+    chance = _chance(facts)
+    if chance and all(_is_at(curve.finite.values, chance, limits) for curve in curves):
+        for curve in curves:
+            last = last_level(curve.finite.values, _END)
+            yield Seen(
+                severity=WARNING, title=f"{curve.name} stays at the level of guessing",
+                detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and guessing among "
+                f"{round(np.exp(chance))} classes costs {chance:.4g}: nothing is learned about the targets.",
+                value=last / chance, threshold=1 - limits["chance"], remedies=CHECK.remedies[:1] + _AT_CHANCE,
+                causes=_NO_INFORMATION + CHECK.causes, **curve.at(np.arange(len(curve))),
+            )  # fmt: skip
+        return
     if not all(_stands(curve.finite.values, limits) for curve in curves):
         return  # types of steps may work against each other, too: a maker and its judge
     for curve in curves:
@@ -31,6 +44,34 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             f"less than {limits['gain']:.0%} is reported.",
             value=gain, threshold=limits["gain"], **curve.at(np.arange(len(curve))),
         )  # fmt: skip
+
+
+def _chance(facts: Facts) -> float:
+    """What guessing among classes costs, where the only loss is a cross entropy of logits; 0 if that is not known."""
+    found = {said["shapes"][0][1] for said in facts.remarks("loss") if said["type"] in _OF_CLASSES and
+             len(said["shapes"]) > 1 and len(said["shapes"][0]) == 2 and len(said["shapes"][1]) == 1}  # fmt: skip
+    if len(found) != 1 or len(facts.remarks("loss")) != 1:
+        return 0.0
+    classes = found.pop()
+    return float(np.log(classes)) if classes > 1 else 0.0
+
+
+def _is_at(values: np.ndarray, chance: float, limits: Limits) -> bool:
+    """In the end, and never clearly better."""
+    if len(values) < limits["chance_steps"]:
+        return False
+    parts = [float(np.median(part)) for part in np.array_split(values, 5)]
+    return min(parts) > (1 - limits["chance"]) * chance and parts[-1] < 1.15 * chance
+
+
+_NO_INFORMATION = (
+    "Labels carry no information about the inputs: they were shuffled separately, or belong to other samples.",
+    "Samples are mixed up on the way through the model, so that it answers for another sample.",
+)
+_AT_CHANCE = (
+    "Look at a few inputs with their labels just before they are handed to the model.",
+    "`endoscope check DIR --deep script.py:build` tries whether samples of a batch influence each other.",
+)
 
 
 def _stands(values: np.ndarray, limits: Limits) -> bool:
@@ -56,7 +97,7 @@ CHECK = Check(
     description="The loss has not gone down since the beginning.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0},
+    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.02, "chance_steps": 40},
     explained_by=(*STANDSTILL, *LEARNING_RATE, *START),
     causes=(
         "A learning rate that is far too small, or too large.",

@@ -11,10 +11,14 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, WARNING
 
 
+_LOOKED_AT = 6  # pairs of batches
+
+
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Every statistic of an input is equal, to the last bit, to that of another recorded step."""
     rows = facts.values
     chosen = rows.rows(lambda t: t.key.kind == "input" and t.key.batch_dim == 0 and len(t.key.shape) > 1 and t.is_float)
+    chosen = np.array([row for row in chosen.tolist() if not facts.is_made(rows.tensors[row])], np.int64)
     for row in chosen.tolist():
         there = rows.there[row] & (rows["std"][row] > 0)
         if np.count_nonzero(there) < limits["steps"]:
@@ -31,6 +35,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         few = len(first) <= limits["few"] and len(places) >= 3 * limits["few"]
         if share < limits["share"] or not (always or few or quickly.mean() >= limits["share"] / 2):
             continue
+        if not _are_equal(facts, row, places, np.ravel(inverse), first):
+            continue
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[places[repeated]] = True
         told = "every recorded step has the same batch" if always else f"{share:.0%} of the batches were seen before"
@@ -40,6 +46,19 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             + (" That is fine if all the data is one batch." if always else ""),
             value=share, threshold=limits["share"], tensor=rows.tensors[row], **facts.steps_where(mask),
         )  # fmt: skip
+
+
+def _are_equal(facts: Facts, row: int, places: np.ndarray, group: np.ndarray, first: np.ndarray) -> bool:
+    """Whether single samples repeat, too: batches of one-hot rows all have the same statistics."""
+    again = [n for n in range(len(places)) if n != first[group[n]]][:_LOOKED_AT]
+    tensor = facts.values.tensors[row]
+    same = []
+    for n in again:
+        one, other = (facts.of_samples(tensor, int(places[at]), "mean") for at in (n, first[group[n]]))
+        of_units = [facts.of_units(tensor, int(places[at])) for at in (n, first[group[n]])]
+        if len(one) == len(other):
+            same.append(bool(np.array_equal(one, other) and np.array_equal(of_units[0], of_units[1])))
+    return not same or float(np.mean(same)) > 0.5
 
 
 CHECK = Check(

@@ -17,6 +17,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     gradient, update = facts.parameter_gradients, facts.parameter_updates
     if not gradient.size:
         return
+    yield from _stops(facts, limits)
     has_gradient = gradient > 0
     moves = (update > 0).any(axis=1) | _changes(facts)
     enough = np.count_nonzero(has_gradient, axis=1) >= limits["steps"]
@@ -26,6 +27,44 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         tensor = facts.parameters.tensors[row]
         if facts.trainable.get(tensor.node, True):
             yield _seen(facts, tensor, has_gradient[row], np.isnan(update[row]).all(), len(still) == learners, limits)
+
+
+def _stops(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """All weights of the model moved at first, and none of them does any more, although they have gradients."""
+    rows = facts.parameters
+    weights = rows.rows(lambda tensor: tensor.is_matrix and facts.trainable.get(tensor.node, True))
+    order = np.argsort(facts.numbers, kind="stable")
+    update, gradient = facts.parameter_updates[weights][:, order], facts.parameter_gradients[weights][:, order]
+    moved = (update > 0).any(axis=0)
+    if not moved.any():
+        return
+    of_those = gradient[:, moved]
+    usual = float(np.median(of_those[of_those > 0])) if (of_those > 0).any() else 0.0
+    largest = np.nanmax(np.where(np.isnan(gradient), -1.0, gradient), axis=0)
+    # Where training has arrived the gradient is tiny; where it was dropped there is none.
+    goes_on = (largest < 0) | (largest > limits["stopped_gradient"] * usual)
+    trains = np.isin(facts.types[order], np.unique(facts.types[order][moved].astype(str)))
+    seen = np.flatnonzero(goes_on & trains)
+    if len(seen) < limits["steps"]:
+        return
+    last = int(np.flatnonzero(moved)[-1])
+    after = seen[seen > last]
+    if len(after) < max(limits["stopped_steps"], limits["stopped"] * len(seen)):
+        return
+    why = "the optimizer adds zero" if np.isfinite(update[:, after]).any() else "no optimizer updates them"
+    mask = np.zeros(len(facts.steps), dtype=bool)
+    mask[order[after]] = True
+    yield Seen(
+        severity=WARNING, title="no weight moves any more",
+        detail=f"Since step {facts.numbers[order[last]]} none of {len(weights)} weights has changed, at {len(after)} of "
+        f"{len(seen)} recorded steps: {why}.",
+        value=len(after) / len(seen), threshold=limits["stopped"], tensor=rows.tensors[int(weights[0])], cause="stops",
+        causes=(
+            "A learning rate that a schedule has brought to zero.", "A gradient scaler that skips every step.",
+            "Gradients that are dropped before optimizer.step(), such as by a zero_grad() in the wrong place.",
+        ),
+        **facts.steps_where(mask),
+    )  # fmt: skip
 
 
 def _changes(facts: Facts) -> np.ndarray:
@@ -53,7 +92,7 @@ CHECK = Check(
     description="Parameters that can learn and have a gradient, but keep their values.",
     stage=Stage.OPTIMIZER,
     run=run,
-    thresholds={"steps": 3},
+    thresholds={"steps": 3, "stopped": 0.25, "stopped_steps": 5, "stopped_gradient": 0.01},
     evidence=Evidence(("norm",), of="update"),
     causes=(
         "The parameter was not given to the optimizer: a layer added later, or a list of groups that misses it.",

@@ -10,13 +10,14 @@ from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.lasting import late
+from endoscope.findings.rows import Tensor
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Spread of the means of batches, compared with the spread within all samples divided by the size of a batch."""
     rows = facts.values
     chosen = rows.rows(
-        lambda tensor: tensor.key.kind == "target" and tensor.key.batch_dim == 0 and _is_flat(tensor.key.shape)
+        lambda t: t.key.kind == "target" and t.key.batch_dim == 0 and _is_flat(t.key.shape) and _are_labels(facts, t)
     )
     for row in chosen.tolist():
         for type_ in dict.fromkeys(facts.types.tolist()):
@@ -36,6 +37,16 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                     value=ratio, threshold=limits["ratio"], tensor=rows.tensors[row],
                     **facts.steps_where(late(there[None], 1.0)[0]),
                 )  # fmt: skip
+
+
+def _are_labels(facts: Facts, tensor: Tensor) -> bool:
+    """Whole numbers, or floats between fixed ends: values that a network is asked for drift while it learns."""
+    if not tensor.is_float:
+        return True
+    rows, row = facts.values, tensor.row
+    there = rows.there[row]
+    ends = np.concatenate([rows["min"][row, there], rows["max"][row, there]])
+    return bool((ends == np.round(ends)).all())
 
 
 def _is_flat(shape: tuple[int, ...]) -> bool:

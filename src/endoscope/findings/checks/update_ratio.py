@@ -9,14 +9,14 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
-from endoscope.findings.lasting import above, median_where
+from endoscope.findings.lasting import above, below, median_where
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The applied change, not learning rate times gradient: optimizers scale, clip and decay."""
     rows = facts.parameters
     weights = rows.rows(lambda tensor: tensor.is_matrix)
-    if not len(weights):
+    if not len(weights) or "LBFGS" in facts.optimizer_classes():  # which looks for the length of each step
         return
     ratio = facts.parameter_updates[weights] / rows["norm"][weights]
     moving = np.isfinite(ratio) & (ratio > 0)
@@ -32,6 +32,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             value=value, threshold=limits["high"], tensor=rows.tensors[int(weights[place])], cause="high",
             **facts.steps_where(bad),
         )  # fmt: skip
+    yield from _at_first(facts, weights, ratio, limits)
+    yield from _of_one(facts, weights, usual, limits)
     if counted.any() and np.nanmax(usual) < limits["low"]:
         place = int(np.nanargmax(usual))
         yield Seen(
@@ -44,12 +46,65 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         )  # fmt: skip
 
 
+def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limits) -> Iterator[Seen]:
+    """One huge step is enough to throw away what the initialisation was good for."""
+    order = np.argsort(facts.numbers, kind="stable")
+    rows = facts.parameters
+    began = rows["norm"][weights] / np.sqrt(np.maximum(rows["count"][weights], 1)) > limits["tiny"]
+    usable = np.where(began & np.isfinite(ratio), ratio, np.nan)[:, order][:, : int(limits["first_steps"])]
+    if not usable.size or facts.numbers.min() > 2 or np.isnan(usable).all():
+        return
+    over_weights = np.nanmedian(usable, axis=0)
+    at = int(np.nanargmax(over_weights))
+    value = float(over_weights[at])
+    if value > limits["first"]:
+        place = int(np.nanargmax(usable[:, at]))
+        mask = np.zeros(len(facts.steps), dtype=bool)
+        mask[order[at]] = True
+        yield Seen(
+            severity=WARNING, title="the first steps are too large",
+            detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
+            f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is reported.",
+            value=value, threshold=limits["first"], tensor=rows.tensors[int(weights[place])], cause="high",
+            **facts.steps_where(mask),
+        )  # fmt: skip
+
+
+def _of_one(facts: Facts, weights: np.ndarray, usual: np.ndarray, limits: Limits) -> Iterator[Seen]:
+    """A weight that hardly moves, although others do and its own gradient is no smaller."""
+    gradient = facts.parameter_gradients[weights]
+    own = median_where(gradient, gradient > 0) / np.sqrt(
+        np.maximum(np.nanmax(facts.parameters["count"][weights], axis=1), 1)
+    )
+    if np.count_nonzero(np.isfinite(usual)) < 2:
+        return
+    middle = float(np.nanmax(usual))
+    for place in np.flatnonzero(below(usual, limits["others"] * middle) & (own > 0.05 * np.nanmedian(own))).tolist():
+        yield Seen(
+            severity=WARNING, title="steps are far smaller than those of other weights",
+            detail=f"A step changes it by {usual[place]:.1e} of its norm (median), and another weight by {middle:.1e}, "
+            "although its gradient is no smaller; the learning rate of its group is too small.",
+            value=float(usual[place] / middle), threshold=limits["others"], cause="others",
+            tensor=facts.parameters.tensors[int(weights[place])],
+            **facts.steps_where(facts.parameter_updates[int(weights[place])] > 0),
+        )  # fmt: skip
+
+
 CHECK = Check(
     name="update_ratio",
     description="One step changes weights by a large part of their size, or by next to nothing.",
     stage=Stage.OPTIMIZER,
     run=run,
-    thresholds={"high": 0.1, "error_high": 1.0, "low": 1e-5, "steps": 5},
+    thresholds={
+        "high": 0.1,
+        "error_high": 1.0,
+        "low": 1e-5,
+        "steps": 5,
+        "first": 0.5,
+        "first_steps": 3,
+        "tiny": 1e-4,
+        "others": 1e-4,
+    },
     evidence=Evidence(("norm",), of="update"),
     causes=("A learning rate that is too large, or too small.", "Weights that began too small, or too large."),
     remedies=(

@@ -16,6 +16,7 @@ from endoscope.findings.rows import Rows
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """From layer to layer, and from pass to pass of a recurrence."""
     yield from _over_layers(facts, limits)
+    yield from _over_time(facts, limits)
     for rows in facts.gradients.values():
         yield from _over_passes(facts, rows, limits)
 
@@ -29,7 +30,9 @@ def _over_layers(facts: Facts, limits: Limits) -> Iterator[Seen]:
     norm = facts.parameter_gradients[weights]
     there = norm > 0
     root_mean_square = norm / np.sqrt(np.maximum(rows["count"][weights], 1))
-    ratio = norm / np.nanmax(np.where(there, norm, np.nan), axis=0, initial=0)
+    largest = np.nanmax(np.where(there, norm, np.nan), axis=0, initial=0)
+    # What matters is whether anything comes back to here: a weight of its own may be small beside its neighbours.
+    ratio = np.where(there, _up_to_here(facts, weights, norm), np.nan) / largest
     bad = there & below(ratio, limits["ratio"]) & below(root_mean_square, limits["size"])
     lasting = lasts(bad, there, limits["steps_share"], 3)
     usual = median_where(ratio, bad)
@@ -41,6 +44,49 @@ def _over_layers(facts: Facts, limits: Limits) -> Iterator[Seen]:
             f"step; reported below {limits['ratio']:g}.",
             value=float(usual[place]), threshold=limits["ratio"], tensor=tensor, **facts.steps_where(bad[place]),
         )  # fmt: skip
+
+
+def _over_time(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Where networks take turns, one may leave the other nothing to learn from: compare with how it began."""
+    if len(set(facts.types.tolist())) < 2:
+        return
+    order = np.argsort(facts.numbers, kind="stable")
+    for type_ in dict.fromkeys(facts.types.tolist()):
+        places = order[facts.types[order] == type_]
+        moved = np.isfinite(facts.parameter_updates[:, places]).any(axis=1)
+        norm = facts.parameter_gradients[moved][:, places]
+        total = np.sqrt(np.nansum(norm**2, axis=0))
+        part = max(3, len(total) // 6)
+        if not moved.any() or len(total) < 2 * part:
+            continue
+        first, last = float(np.median(total[:part])), float(np.median(total[-part:]))
+        if first > 0 and last < limits["faded"] * first:
+            row = int(np.flatnonzero(moved)[int(np.nanargmax(np.nan_to_num(norm).sum(axis=1)))])
+            mask = np.zeros(len(facts.steps), dtype=bool)
+            mask[places[total < limits["faded"] * first]] = True
+            yield Seen(
+                severity=WARNING, title=f"the gradient of the steps of type {type_!r} fades away",
+                detail=f"Its norm over all parameters that they move fell from {first:.2g} to {last:.2g}; reported "
+                f"below {limits['faded']:g} times what it was at first.",
+                value=last / first, threshold=limits["faded"], tensor=facts.parameters.tensors[row], cause="time",
+                causes=(
+                    "One network has become so good that the other gets no gradient: a discriminator that wins, with a "
+                    "loss that saturates.",
+                ),
+                remedies=(
+                    "Let the discriminator learn less often or more slowly; use the loss that does not saturate.",
+                ),
+                **facts.steps_where(mask),
+            )  # fmt: skip
+
+
+def _up_to_here(facts: Facts, weights: np.ndarray, norm: np.ndarray) -> np.ndarray:
+    """For each weight and step the largest gradient of the weights that are read no later than it."""
+    depths = np.array([facts.structure.depth(facts.parameters.tensors[row].place) for row in weights.tolist()])
+    order = np.argsort(depths, kind="stable")
+    result = np.empty_like(norm)
+    result[order] = np.maximum.accumulate(np.nan_to_num(norm[order]), axis=0)
+    return result
 
 
 def _over_passes(facts: Facts, rows: Rows, limits: Limits) -> Iterator[Seen]:
@@ -72,7 +118,7 @@ CHECK = Check(
     description="The gradient of a weight, or of an early pass of a recurrence, is tiny beside that of others.",
     stage=Stage.BACKWARD,
     run=run,
-    thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4},
+    thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4, "faded": 0.01},
     evidence=Evidence(("norm",), of="gradient"),
     explained_by=("dead_units", "saturated", "bad_initialisation"),
     causes=(

@@ -27,6 +27,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         ratio = value / expected
         if limits["low"] <= ratio <= limits["high"] or not math.isfinite(ratio):
             continue
+        samples = _samples(facts, tensor)
+        if samples > 1 and 0.5 < ratio / samples < 2:
+            continue  # a sum over the batch, and no worse than guessing
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[there[0]] = True
         limit = limits["high"] if ratio > 1 else limits["low"]
@@ -36,6 +39,16 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             f"{'above' if ratio > 1 else 'below'} {limit:g} times that.",
             value=ratio, threshold=limit, tensor=tensor, **facts.steps_where(mask),
         )  # fmt: skip
+
+
+def _samples(facts: Facts, loss: Tensor) -> int:
+    """Of the logits that the loss reads."""
+    for place in facts.structure.parents.get(loss.place, ()):
+        row = facts.values.row_of.get(place)
+        if row is not None and facts.values.tensors[row].key.kind in ("computed", "output"):
+            shape = facts.values.tensors[row].key.shape
+            return shape[0] if shape else 0
+    return 0
 
 
 def _classes(facts: Facts, loss: Tensor) -> int:

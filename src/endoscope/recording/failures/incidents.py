@@ -56,7 +56,9 @@ class Incidents:
         self._seen[signature] += 1
         from endoscope.recording.failures.second_run import shortage  # here, and below: most runs never need it
 
-        if structure.recorder is None:
+        if captured.names.relations is not None:
+            reason = "the other processes of the job would have to take part in computing the step once more"
+        elif structure.recorder is None:
             reason = "the operations of this step are not known; the next captured step is traced"
             captured.learned.trace_next()
         else:

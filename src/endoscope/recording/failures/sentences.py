@@ -27,5 +27,9 @@ NO_FORWARD = (
     "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
     "`model.forward(x)`; or put `with run.step():` around each training step."
 )
+STOPPED = (
+    "was the last one, ended before its backward pass and was not recorded. If the training stopped there because "
+    "something was wrong, record every step to see it: `endoscope.Run(root, when=1)`."
+)
 SHAPES_CAME = "parameters that got their shapes in this step are recorded from the next step on"
 LATE_UPDATE = "the update of another optimizer came when the step had ended; later steps wait for it"

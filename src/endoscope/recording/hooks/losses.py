@@ -122,6 +122,20 @@ class Losses:
         finally:
             captured.gradients.begin_pass(name)
 
+    def stopped(self) -> None:
+        """Training ends before `backward`: the last number that was computed of what the model said is the loss."""
+        captured = self._captured
+        if captured.gradients.passes or not self._has_seen_operations():
+            return
+        captured.count_operations()
+        self.mode.stop()
+        with quiet():
+            ops, read = self._hold_targets()
+            numbers = (read(key) for op in reversed(ops) for key in op.results if key in self._derived)
+            loss = next((t for t in numbers if t is not None and t.numel() == 1 and t.requires_grad), None)
+            if loss is not None:
+                self._hold_losses([loss], DEFAULT)
+
     def backward_ends(self) -> None:
         self._captured.gradients.end_pass()
         self._look_if_known()
@@ -129,12 +143,16 @@ class Losses:
     def clipped(self, norm: Any, limit: Any) -> None:
         self._captured.gradients.clipping.append((norm, limit))
 
+    def declared(self, tensor: Tensor, distributed: Tensor) -> None:
+        self._captured.declare(tensor, distributed)
+
     def failed(self, where: str, error: BaseException) -> None:
         self._captured.failed(where, error)
 
-    def _hold_targets(self) -> None:
+    def _hold_targets(self) -> tuple[list[Op], Callable[[Any], Tensor | None]]:
+        """Returns the operations in which they were found, and how their tensors are read."""
         if not self._has_seen_operations():
-            return
+            return [], lambda key: None
         ops, read = self._ops()
         for key in targets_of(ops, self._derived, self._known(read)):
             tensor = read(key)
@@ -143,6 +161,7 @@ class Losses:
             if tensor.grad_fn is not None and self._captured.ran_transformed and self._captured.tracer is None:
                 continue  # what `jacrev` and the like return comes from the model, and hooks do not see how
             self._hold("target", "target", key, tensor)
+        return ops, read
 
     def _hold(self, node: str, kind: str, key: int, tensor: Tensor | None) -> None:
         captured = self._captured
@@ -162,6 +181,10 @@ class Losses:
                 continue
             node = self._node_of(loss, name)
             captured.hold(node, str(number) if len(losses) > 1 else "", "loss", loss)
+            if (
+                captured.tracer is not None and not captured.gradients.passes
+            ):  # a step that ends before `backward` has a loss, too: see `stopped`
+                captured.learned.outside.update(self._places[-1:])
 
     def _node_of(self, loss: Tensor, name: str) -> str:
         """`loss`, and `loss 2`, … for those that come from somewhere else; micro-batches come from the same place."""

@@ -87,6 +87,7 @@ class Finisher:
             package.gaps.append(GapRecord("", "", NO_GRAPH))
         with self._shield("the search for what made NaN or infinity"):
             package.extra |= self._incidents.look(captured, structure, package, step.number)
+        package.extra |= {"optimizers": step.settings_of} if step.settings_of else {}
         self._raw_bytes += package.raw_bytes
         gaps = [*package.gaps, *self._new(package.left_out)]
         self.gaps += len(gaps)

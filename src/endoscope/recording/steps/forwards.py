@@ -31,6 +31,7 @@ class Forwards:
         self._steps = steps
         self.passed_over = False  # a forward pass that could have been meant as training began no step
         self._depth = 0  # calls of watched models that are running inside of each other
+        self.outside_of_steps = {"evaluation": 0, "training_without_gradients": 0}  # forward passes, by their mode
         self._sentinel: Any = None  # a hook that looks for parts of a model that are called one by one
 
     def before(self, module: Any, args: Any, kwargs: Any) -> str:
@@ -46,6 +47,9 @@ class Forwards:
             if step is None or not step.explicit:
                 if not module.training or not torch.is_grad_enabled() or _task() != -1:
                     self.passed_over = self.passed_over or torch.is_grad_enabled()
+                    if step is None:
+                        mode = "training_without_gradients" if module.training else "evaluation"
+                        self.outside_of_steps[mode] += 1
                     return ""
                 if step is not None and not depth and not self._steps.optimizers.running:
                     if step.began_with_part and not self._steps.passes.were_seen:

@@ -57,6 +57,7 @@ class _Known:
         self.ends_steps: bool | None = None  # whether a forward pass follows its update; None: not seen yet
         self.name = ""  # "": not worked out
         self.rates: list[str] = []  # names of the learning rates of its groups; empty: not worked out
+        self.is_told = False  # its settings are in the recording
 
     def parameters(self) -> frozenset[int]:
         """Their ids."""
@@ -218,6 +219,17 @@ class Optimizers:
         name = watch.name or type(watch.module).__name__
         return name if names.count(name) == 1 else f"{name} {1 + list(self._watches).index(watch)}"
 
+    def settings(self, optimizer: Any) -> dict[str, Any]:
+        """Its class and the numbers of each group, such as momentum; empty if that was asked before."""
+        known = self._known[id(optimizer)]
+        if known.is_told:
+            return {}
+        known.is_told = True
+        groups = [
+            {name: value for name, value in group.items() if _is_plain(value)} for group in optimizer.param_groups
+        ]
+        return {"class": type(optimizer).__name__, "groups": groups}
+
     def rates(self, optimizer: Any) -> Iterator[tuple[str, Any]]:
         """The learning rate of each group, under its name."""
         known, groups = self._known[id(optimizer)], optimizer.param_groups
@@ -231,6 +243,13 @@ class Optimizers:
             rate = group.get("lr")
             if rate is not None:
                 yield name, rate if rate.__class__ is float else held_number(rate)
+
+
+def _is_plain(value: Any) -> bool:
+    """A number, or several, such as the betas of Adam."""
+    if isinstance(value, (tuple, list)):
+        return all(isinstance(one, (int, float)) for one in value)
+    return isinstance(value, (bool, int, float))
 
 
 def _common_part(names: Sequence[str]) -> str:

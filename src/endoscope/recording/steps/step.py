@@ -66,6 +66,7 @@ class Step:
         self.part_metrics: dict[str, Any] = {}  # reported in that part
         self.settings: dict[str, Any] = {}
         self.optimizers: list[int] = []  # ids of those that have stepped
+        self.settings_of: list[dict[str, Any]] = []  # of optimizers, at the first recorded step of each
 
     @property
     def recording(self) -> bool:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from endoscope.capture.patch.compiled import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.errors import BadArgument
@@ -27,6 +29,7 @@ from endoscope.recording.failures.sentences import (
     IN_EVALUATION_MODE,
     NO_FORWARD,
     SHAPES_CAME,
+    STOPPED,
     UNSEEN_PASS,
 )
 from endoscope.recording.failures.shield import Shield
@@ -75,6 +78,7 @@ class Steps:
         self.last = -1  # number of the last one
         self.last_type = ""
         self.closed = False
+        self.ends_nonfinite: list[str] = []  # parameters that hold NaN or infinity when the run is closed
         self.paused = False
         self.spectra: Spectra | None = None
         self.watches: list[Watch] = []
@@ -114,8 +118,12 @@ class Steps:
     def close(self) -> None:
         if self.open is not None:
             with self.shield("the last step"):
+                self._look_where_it_stopped(self.open)
+                if self.open.captured is None and not (self.open.optimizers or self.passes.were_seen):
+                    self.gap("", f"step {self.open.number} {STOPPED}")
                 self.finish(self.open)
         self.closed = True
+        self.ends_nonfinite = self._nonfinite_parameters()
         for watch in self.watches:
             watch.unhook()
         self.passes.unwatch()
@@ -127,6 +135,16 @@ class Steps:
         self.optimizers.clear()
         if self._heap.keeps:
             self._heap.let_go()
+
+    def _nonfinite_parameters(self) -> list[str]:
+        """One look at the very end: most steps are not recorded, and NaN stays in the parameters."""
+        found: list[str] = []
+        with self.shield("the parameters at the end"), quiet(), torch.no_grad():
+            for watch in self.watches if forks.count == self.born else ():
+                for name, parameter in watch.parameters():
+                    if parameter.is_floating_point() and not bool(torch.isfinite(parameter.sum(dtype=torch.float32))):
+                        found.append(name)
+        return found
 
     @property
     def current(self) -> Step:
@@ -165,9 +183,17 @@ class Steps:
         if self.open is step:
             try:
                 self.look_whether_skipped(step)
+                self._look_where_it_stopped(step)
                 self.finish(step)
             except Exception as error:
                 self.shield.failed("the end of a step", error)
+
+    def _look_where_it_stopped(self, step: Step) -> None:
+        """The user may have looked at the loss and ended the training before `backward`."""
+        if self.is_foreign():
+            return
+        if step.captured is not None and step.hooks is not None:
+            step.hooks.losses.stopped()
 
     def look_whether_skipped(self, step: Step) -> bool:
         """Mark the step if its gradients were cleared, unused."""

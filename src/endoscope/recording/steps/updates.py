@@ -122,6 +122,8 @@ class Updates:
         step.iteration = optimizers.count(optimizer)
         if not step.explicit:
             step.updated = optimizers.type_of(step.optimizers)
+        if step.captured is not None and (settings := optimizers.settings(optimizer)):
+            step.settings_of.append(settings)
         for name, rate in optimizers.rates(optimizer):
             step.metrics.setdefault(name, rate)
 

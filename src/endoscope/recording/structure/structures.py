@@ -18,6 +18,7 @@ from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.steps.names import Names
 from endoscope.recording.structure.graph import Item, build_graph, place_of
 from endoscope.recording.structure.learned import Signature, Structure
+from endoscope.recording.structure.remarks import remarks
 from endoscope.recording.structure.selection import Selection
 
 
@@ -60,6 +61,7 @@ def _learned_from(captured: Captured, selection: Selection) -> Structure:
     learned.sources |= {(i.node, i.role, i.kind): i.source for i in kept}
     shapes = _shapes(captured, names, chosen)
     graph = build_graph(tracer.recorder, kept, _stated(captured, kept), shapes.__getitem__)
+    graph["remarks"] = remarks(tracer.recorder, kept, {name for name, _ in names.parameters}, captured.first_batch)
     slots = [entry.slot for entry in captured.entries]
     return Structure(chosen[len(items) - len(captured.entries) :], kept, graph, tracer.recorder, slots)
 

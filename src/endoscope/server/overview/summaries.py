@@ -18,9 +18,9 @@ from typing import Any
 
 from endoscope.errors import EndoscopeError
 from endoscope.query import places
-from endoscope.query.liveness import is_running_at
-from endoscope.query.recording import Recording
+from endoscope.query.liveness import is_written
 from endoscope.query.summary import Summary, summarise
+from endoscope.query.trial import of_folder
 from endoscope.server.library import Library
 from endoscope.server.stamps import stamp
 
@@ -45,8 +45,7 @@ class Known:
 
     @property
     def live(self) -> bool:
-        found = self.summary
-        return found is not None and is_running_at(self.path, found.closed, max(found.updated, self.created))
+        return any(is_written(*writer) for writer in (self.summary.writers if self.summary else ()))
 
 
 class Summaries:
@@ -136,7 +135,7 @@ def _read(path: Path) -> Known:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nobody would see them; `problems` keeps them
-            return Known(path, created, config, seen, summarise(Recording(path)))
+            return Known(path, created, config, seen, summarise(of_folder(path)))
     except (EndoscopeError, OSError) as error:
         return Known(path, created, config, seen, None, str(error))
     except Exception as error:  # one trial must not keep the others from being shown

@@ -1,0 +1,149 @@
+"""A loss that is handed something else than it expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
+from endoscope.findings.facts import Facts
+from endoscope.findings.finding import WARNING
+from endoscope.findings.functions import RECTIFIERS, SIGMOIDS
+from endoscope.findings.lasting import lasts
+from endoscope.findings.rows import Tensor
+
+_PROBABILITIES = frozenset(("softmax",))
+_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
+_OF_LOGITS = _OF_CLASSES | {"binary_cross_entropy_with_logits"}
+_NLL = frozenset("nll_loss nll_loss_nd nll_loss2d".split())
+_OF_NUMBERS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
+_LAYERS = frozenset("linear addmm conv1d conv2d conv3d matmul".split())
+_BOUNDED = SIGMOIDS - {"logsigmoid"}
+
+
+def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """From the functions that were called, then from the range of the numbers."""
+    for said in facts.remarks("loss"):
+        made_by = said["reads"][0] if said["reads"] else ""
+        if text := _mismatch(said["type"], made_by):
+            yield _seen(facts, said, *text)
+    for said in facts.remarks("paired"):
+        if said["node"] == "loss" or any(t.node == said["node"] and t.key.kind == "loss" for t in facts.values.tensors):
+            yield _seen(
+                facts, said, "the loss compares every sample with every other",
+                f"shapes {said['shapes'][0]} and {said['shapes'][1]} are broadcast to a matrix, sample by sample",
+                ("A dimension of size 1 that only one of prediction and target has: (n, 1) and (n,).",),
+                ("Give both the same shape: `prediction.squeeze(1)`, or `target.unsqueeze(1)`.",),
+            )  # fmt: skip
+    yield from _out_of_reach(facts, limits)
+
+
+def _mismatch(loss: str, made_by: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]] | None:
+    """Title, detail, causes and remedies; None if they go together."""
+    if loss in _OF_LOGITS and made_by in _PROBABILITIES | _BOUNDED:
+        twice = "softmax" if loss in _OF_CLASSES else "sigmoid"
+        return (
+            f"the loss gets probabilities and applies a {twice} once more",
+            f"{loss} has a {twice} in it and expects logits, but reads the result of {made_by}",
+            (f"A {made_by} at the end of the model, and a loss that applies {twice} already: it is done twice.",),
+            (f"Remove the {made_by} at the end, or use a loss of probabilities.",),
+        )
+    if loss in _OF_LOGITS and made_by in RECTIFIERS:
+        return (
+            f"the loss gets logits from which {made_by} has cut the negative side",
+            f"{loss} expects logits of both signs, but reads the result of {made_by}, which is never negative",
+            ("An activation behind the last layer, often from a helper that puts one behind every layer.",),
+            (f"Remove the {made_by} behind the last layer.",),
+        )
+    if loss in _NLL and made_by in _LAYERS | _PROBABILITIES | RECTIFIERS | _BOUNDED:
+        return (
+            "the loss expects logarithms of probabilities and gets something else",
+            f"{loss} reads the result of {made_by}, not of log_softmax, so it has no lower bound",
+            ("log_softmax is missing between the model and nll_loss: the loss falls without end.",),
+            ("Use F.cross_entropy, which takes logits, or apply F.log_softmax(…, dim=1) first.",),
+        )
+    if loss == "kl_div" and made_by in _PROBABILITIES | _LAYERS:
+        return (
+            "kl_div expects logarithms of probabilities and gets something else",
+            f"its first argument is the result of {made_by}, not of log_softmax",
+            ("log_softmax is missing before kl_div.",), ("Apply F.log_softmax to the first argument.",),
+        )  # fmt: skip
+    return None
+
+
+def _seen(
+    facts: Facts, said: dict[str, Any], title: str, detail: str, causes: tuple[str, ...], remedies: tuple[str, ...]
+) -> Seen:
+    at = facts.value_at(said["node"])
+    return Seen(
+        severity=WARNING, title=title, detail=f"{detail[:1].upper()}{detail[1:]}.", value=1.0, threshold=0.0,
+        tensor=at, node=said["node"] or said["module"] or "loss", source=said["source"], cause=title, causes=causes,
+        remedies=remedies, also=_read_by(facts, at), **facts.steps_of(said["node"]),
+    )  # fmt: skip
+
+
+def _read_by(facts: Facts, loss: Tensor | None) -> tuple[str, ...]:
+    """What the loss was computed from: the place to mend is often there."""
+    if loss is None:
+        return ()
+    above = [place for place in facts.structure.parents.get(loss.place, ()) if place[0] != "target"]
+    return tuple(dict.fromkeys(name for place in above for name in _names(facts, place)))
+
+
+def _names(facts: Facts, place: tuple[str, str, int]) -> list[str]:
+    """A tensor, and what it is another name of."""
+    names = [place[0]]
+    parents = facts.structure.parents.get(place, [])
+    if place[0].rpartition(".")[2] == "output" and len(parents) == 1:
+        names += _names(facts, parents[0])
+    return names
+
+
+def _out_of_reach(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Targets on a side that the last activation can never give."""
+    rows = facts.values
+    for said in facts.remarks("loss"):
+        if said["type"] not in _OF_NUMBERS or len(said["reads"]) < 2:
+            continue
+        low, high = _reach(said["reads"][0])
+        loss = facts.value_at(said["node"])
+        above = facts.structure.parents.get(loss.place, ()) if loss is not None else ()
+        found = [rows.tensors[rows.row_of[place]] for place in above if place in rows.row_of]
+        targets = [one for one in found if one.key.kind == "target" and one.is_float]
+        if not targets or loss is None or (low == -np.inf and high == np.inf):
+            continue
+        row = targets[0].row
+        there = rows.there[row]
+        outside = (rows["q25"][row] < low - 1e-3) | (rows["q75"][row] > high + 1e-3)
+        if lasts((outside & there)[None], there[None], limits["steps_share"], 3)[0]:
+            reach = f"between {low:g} and {high:g}" if high < np.inf else f"not below {low:g}"
+            yield _seen(
+                facts, said, f"targets are out of the range of the {said['reads'][0]} at the end",
+                f"the last activation gives numbers {reach}, and a quarter of the targets or more lie outside "
+                f"(they reach from {np.nanmin(rows['min'][row]):.3g} to {np.nanmax(rows['max'][row]):.3g})",
+                ("An activation behind the last layer of a regression.", "Targets that are not scaled as it expects."),
+                (f"Remove the {said['reads'][0]} behind the last layer, or scale the targets into its range.",),
+            )  # fmt: skip
+
+
+def _reach(function: str) -> tuple[float, float]:
+    """The range of an activation."""
+    if function in _BOUNDED | _PROBABILITIES:
+        return 0.0, 1.0
+    if function in RECTIFIERS | {"softplus", "exp"}:
+        return 0.0, np.inf
+    return (-1.0, 1.0) if function == "tanh" else (-np.inf, np.inf)
+
+
+CHECK = Check(
+    name="loss_mismatch",
+    description="A loss gets what it does not expect: probabilities for logits, other shapes, targets out of reach.",
+    stage=Stage.START,
+    run=run,
+    thresholds={"steps_share": 0.5},
+    evidence=Evidence(("q05", "q50", "q95")),
+    causes=("The last activation, or the shape of the prediction, does not fit the loss.",),
+    remedies=("Look up what the loss expects, and hand that over.",),
+)
