@@ -83,3 +83,11 @@ test("numbers are sorted as numbers, names with numbers as people do", () => {
   expect([10, 9, 1e-4].sort(compareCells)).toEqual([1e-4, 9, 10]);
   expect(["run-10", "run-9"].sort(compareCells)).toEqual(["run-9", "run-10"]);
 });
+
+test("a setting and a metric of one name: the plain word is the one that is a number", () => {
+  const both = [trial("a", { loss: "huber", val_acc: 3 }), trial("b", { loss: "mse", val_acc: 4 })];
+  const columns = columnsOf(both, () => ({ errors: 0, warnings: 0, isChecked: true }));
+  const words = new Map(columns.map(({ id, word }) => [id, word]));
+  expect(["config:loss", "metric:loss", "config:val_acc", "metric:val_acc"].map((id) => words.get(id))).toEqual(
+    ["config.loss", "loss", "val_acc", "metric.val_acc"]);
+});

@@ -83,6 +83,13 @@ export function columnsOf(trials: readonly OverviewTrial[], counts: (name: strin
   const metrics = [...new Set(trials.flatMap((trial) => trial.metrics.map(({ name }) => name)))];
   const metric = (trial: OverviewTrial, name: string) => trial.metrics.find((each) => each.name === name);
   const finding = (trial: OverviewTrial): Counts => counts(trial.name);
+  const settings = settingNames(trials);
+  // Of a setting and a metric with one name, the plain word is the one that is a number; the setting, if both are.
+  const isNumeric = (name: string): boolean => trials.every((trial) => typeof settingOf(trial, name) !== "string");
+  const wordOf = (name: string, of: "config" | "metric"): string => {
+    if (!settings.includes(name) || !metrics.includes(name)) return name;
+    return isNumeric(name) === (of === "config") ? name : `${of}.${name}`;
+  };
   return [
     column("name", "Trial", "name", "text", "The name of its folder.", (trial) => trial.name),
     column("curve", "Loss", "curve", "text", "All curves share one scale: steps to the right, the loss upwards.",
@@ -95,11 +102,15 @@ export function columnsOf(trials: readonly OverviewTrial[], counts: (name: strin
       (trial) => (finding(trial).isChecked ? finding(trial).warnings : null)),
     column("differs", "Differs in", "differs", "text", "Settings that are not what most of these trials have.",
       () => null),
-    ...settingNames(trials).map((name) =>
-      column(`config:${name}`, name, name, "text", `The setting ${name}.`, (trial) => settingOf(trial, name))),
-    ...metrics.map((name) =>
-      column(`metric:${name}`, name, name, "number", `The last value of ${name}.`,
-        (trial) => metric(trial, name)?.last ?? null)),
+    ...settings.map((name) => {
+      const word = wordOf(name, "config");
+      return column(`config:${name}`, word, word, "text", `The setting ${name}.`, (trial) => settingOf(trial, name));
+    }),
+    ...metrics.map((name) => {
+      const word = wordOf(name, "metric");
+      return column(`metric:${name}`, word, word, "number", `The last value of ${name}.`,
+        (trial) => metric(trial, name)?.last ?? null);
+    }),
     ...metrics.map((name) => {
       const isLow = isBetterLow(name);
       const words = `The ${isLow ? "lowest" : "highest"} value of ${name}.`;

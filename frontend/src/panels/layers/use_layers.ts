@@ -65,7 +65,8 @@ export function useLayersData(): LayersData {
     [trial, shownKey, of, shownOf, role, pass],
   );
   const isReady = described !== null && union !== null && described.tensors > 0;
-  const answer = useLayers(key, isReady ? trial : null, of, statistic?.value ?? "", rowsShown, LIKELY);
+  const canBe = (next: string): boolean => !statistic?.of || statistic.of.includes(next.split(":")[0]);
+  const answer = useLayers(key, isReady ? trial : null, of, statistic?.value ?? "", rowsShown, LIKELY, canBe);
   const table = useMemo(
     () => answer.value && withMissing(answer.value, union, rowsShown), [answer.value, union, rowsShown],
   );

@@ -2,14 +2,14 @@
 import { useEffect, useMemo, useState, type PointerEvent } from "react";
 import { ParallelView, ScatterView, type ChartAxis, type ChartTrial } from "../../draw/trials_chart";
 import { axisOf } from "../../model/overview/axis";
-import type { Column } from "../../model/overview/columns";
+import { differences, type Column } from "../../model/overview/columns";
 import { act, trialColor, usePart, useTrials } from "../../state/page";
 import { Select } from "../../ui/select";
 import { Tooltip } from "../../ui/tooltip";
 import { useCanvas } from "../../ui/use_canvas";
 import { resolvedColor } from "../curves/colors";
 import { openTrial } from "./open_trial";
-import type { TableRows } from "./use_rows";
+import { usualLoss, type TableRows } from "./use_rows";
 
 export function Chart({ rows }: { readonly rows: TableRows }) {
   const kind = usePart((page) => page.overview.chart);
@@ -28,6 +28,13 @@ function axes(rows: TableRows, columns: readonly Column[]): ChartAxis[] {
     .filter((axis) => axis.different > 1);
 }
 
+/** Settings that differ, then the metrics that are shown. */
+function axesByItself({ all, columns, trials }: TableRows): readonly Column[] {
+  const differ = differences(trials).map(({ name }) => `config:${name}`);
+  const settings = all.filter(({ id }) => differ.includes(id)).slice(0, 6);
+  return [...settings, ...columns.filter(({ id, kind }) => kind === "number" && id !== "steps")];
+}
+
 function useTrialColors(rows: TableRows): readonly ChartTrial[] {
   const chosen = useTrials();
   return useMemo(
@@ -40,7 +47,7 @@ function useTrialColors(rows: TableRows): readonly ChartTrial[] {
 
 function Parallel({ rows }: { readonly rows: TableRows }) {
   const trials = useTrialColors(rows);
-  const found = useMemo(() => axes(rows, rows.columns), [rows]);
+  const found = useMemo(() => axes(rows, axesByItself(rows)), [rows]);
   const [canvas, paint] = useCanvas((element) => new ParallelView(element));
   useEffect(() => paint.current?.set(found, trials), [found, trials, paint]);
   const names = found.map(({ label }) => label).join(", ");
@@ -54,7 +61,9 @@ function Scatter({ rows }: { readonly rows: TableRows }) {
     !["name", "curve", "differs", "tags"].includes(id) && rows.trials.some((trial) => value(trial) !== null));
   const pick = (id: string, otherwise: (column: Column) => boolean): Column | undefined =>
     possible.find((column) => column.id === id) ?? possible.find(otherwise) ?? possible[0];
-  const [across, up] = [pick(x, ({ id }) => id.startsWith("config:")), pick(y, ({ id }) => id.startsWith("metric:"))];
+  const loss = `metric:${usualLoss(rows.trials)}`;
+  const differ = differences(rows.trials).map(({ name }) => `config:${name}`);
+  const [across, up] = [pick(x, ({ id }) => differ.includes(id)), pick(y, ({ id }) => id === loss)];
   const [canvas, paint] = useCanvas((element) => new ScatterView(element));
   useEffect(() => {
     if (!across || !up) return;

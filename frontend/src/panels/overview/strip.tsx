@@ -16,13 +16,23 @@ interface Props {
 }
 
 export function Strip({ trial, finding }: Props) {
-  const { look, page } = useMemo(() => partsOf(finding.link.replace(/^#/, "")), [finding.link]);
-  const wanted = page.heat?.statistic ?? "";
-  const of = look.of ?? "value";
-  const described = useTrial(finding.node && wanted ? trial : null).value;
+  const parts = useMemo(() => partsOf(finding.link.replace(/^#/, "")), [finding.link]);
+  const wanted = parts.page.heat?.statistic ?? "";
+  if (!finding.node || !wanted) return <span className="overview-strip" />;
+  return <Row {...{ trial, finding, wanted }} of={parts.look.of ?? "value"} isPast={parts.page.heat?.mode === "past"} />;
+}
+
+interface RowProps extends Props {
+  readonly wanted: string;
+  readonly of: string;
+  readonly isPast: boolean;
+}
+
+function Row({ trial, finding, wanted, of, isPast }: RowProps) {
+  const described = useTrial(trial).value;
   const statistic = statisticsOf(described).find(({ value }) => value === wanted);
   const table = useEvidence(statistic ? trial : null, of, wanted).value;
-  const reference: Reference = page.heat?.mode === "past" ? "past" : "absolute";
+  const reference: Reference = isPast ? "past" : "absolute";
   const [canvas, paint] = useCanvas((element) => new LayersHeat(element));
   const [width, setWidth] = useState(0);
   useEffect(() => {
@@ -50,7 +60,6 @@ export function Strip({ trial, finding }: Props) {
     const line = new Derived(cells, reference, statistic.isShare, () => [], null).line(record);
     paint.current?.set({ rows: 1, rowHeight: 15, line: () => line, scale, axis });
   }, [table, statistic, steps, axis, reference, finding.node, width, paint]);
-  if (!finding.node || !wanted) return <span className="overview-strip none" />;
   const words = [statistic?.label ?? wanted, of.startsWith("gradient") ? "of the gradient" : "",
     reference === "past" ? "vs. own past" : ""].filter(Boolean).join(" ");
   const [from, to] = [axis.x(finding.firstStep), axis.x(finding.lastStep)];
