@@ -40,12 +40,10 @@ class Library:
         self._states: dict[str, tuple[int, int, int, bool]] = {}
         self._open: OrderedDict[str, Recording] = OrderedDict()  # the last one asked for at the end
         self._warmed: WeakSet[Recording] = WeakSet()
-        self._folder: Recordings | None = None  # None if one trial is served
+        self._folder: Recordings | None = None  # None if one trial is served, or if nothing is there yet
         self._waits = waits and places.is_to_come(self.path)
         self._looked = time.monotonic()
-        if self._waits:
-            self._folder = Recordings(self.path)
-        else:
+        if not self._waits:
             self._begin()
 
     def _begin(self) -> None:

@@ -19,7 +19,8 @@ export function Strip({ trial, finding }: Props) {
   const parts = useMemo(() => partsOf(finding.link.replace(/^#/, "")), [finding.link]);
   const wanted = parts.page.heat?.statistic ?? "";
   if (!finding.node || !wanted) return <span className="overview-strip" />;
-  return <Row {...{ trial, finding, wanted }} of={parts.look.of ?? "value"} isPast={parts.page.heat?.mode === "past"} />;
+  const isPast = parts.page.heat?.mode === "past";
+  return <Row {...{ trial, finding, wanted, isPast }} of={parts.look.of ?? "value"} />;
 }
 
 interface RowProps extends Props {
