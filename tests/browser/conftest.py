@@ -151,12 +151,15 @@ _TOKENS: dict[str, str] = {}  # of the servers that were started, by their origi
 
 
 def remember_token(window: BrowserContext, address: str) -> None:
-    """A copied link has no token; whoever opens it here is the one to whom the address was printed."""
+    """A copied link has no token; whoever opens it here was told the address, and has been here before."""
     origin = "/".join(address.split("/")[:3])
     if "?token=" in address:
         _TOKENS[origin] = address.partition("?token=")[2].partition("#")[0]
-    keep = f"location.origin === '{origin}' && sessionStorage.setItem('endoscope-token', '{_TOKENS.get(origin, '')}')"
-    window.add_init_script(keep)
+    token = _TOKENS.get(origin, "")
+    window.add_init_script(f"""if (location.origin === '{origin}' && window === window.top) {{
+      sessionStorage.setItem('endoscope-token', '{token}');
+      localStorage.setItem('endoscope-guide', 'seen');
+    }}""")
 
 
 def _watch(page: Page, address: str, complaints: list[str]) -> None:

@@ -253,6 +253,6 @@ def test_axe_finds_nothing_serious(home: str, visit: Visit, scheme: str) -> None
 def test_nothing_is_cut_off(home: str, visit: Visit, size: dict[str, int]) -> None:
     for state in ({}, {"tab": "findings"}):
         page = visit(look(home, finding=ID, **state), viewport=size)
-        expect(page.get_by_role("navigation", name="Tabs")).to_contain_text("Findings2", timeout=PATIENCE_MS)
+        expect(page.get_by_role("banner")).to_contain_text("Findings2", timeout=PATIENCE_MS)
         width, height = page.evaluate("() => [document.documentElement.scrollWidth, document.body.scrollHeight]")
         assert width <= size["width"] and height <= size["height"]

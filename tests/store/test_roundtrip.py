@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.query.columns import Columns
+from endoscope.query.reading.columns import Columns
 from endoscope.schema.recording import TABLES, GapRecord, Key
 from endoscope.schema.stats import COUNTS, SAMPLE, UNIT, WHOLE
 from endoscope.store.reader import RankReader

@@ -136,6 +136,5 @@ export function readFloats({ data, header }: Body): Answer<Floats> {
   return { value, bytes: data.byteLength };
 }
 
-export async function putJson(url: string, body: unknown): Promise<void> {
-  await ask(url, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-}
+export const putJson = (url: string, body: unknown): Promise<Response> =>
+  ask(url, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });

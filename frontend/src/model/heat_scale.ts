@@ -81,3 +81,20 @@ export function scaleWith(scale: HeatScale, range: readonly number[] | null): He
   const reach = Math.max(Math.abs(low), Math.abs(high));
   return scale.isEven ? evenScale(reach) : divergingScale(reach);
 }
+
+export type End = "low" | "high";
+
+/** The ends of a scale when one of them is moved by a part of its width. They never meet. */
+export function moved(scale: HeatScale, end: End, part: number): [number, number] {
+  let { low, high } = scale;
+  if (scale.kind === "log") {
+    const factor = 10 ** (part * Math.log10(high / low));
+    if (end === "low") low = Math.min(low * factor, high / 1.1);
+    else high = Math.max(high * factor, low * 1.1);
+  } else if (scale.kind === "diverging") {
+    const reach = Math.max(high * (1 + (end === "high" ? part : -part)), Number.MIN_VALUE * 1e3);
+    return [-reach, reach];
+  } else if (end === "low") low = Math.min(low + part * (high - low), high - (high - low) * 0.05);
+  else high = Math.max(high + part * (high - low), low + (high - low) * 0.05);
+  return [Number(low.toPrecision(3)), Number(high.toPrecision(3))];
+}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ABSENT, HAS_NAN, linearScale, SHADE_ABSENT, SHADE_NAN, VALUE, worstShade } from "../../src/model/heat";
-import { robustScale, scaleWith, thinned } from "../../src/model/heat_scale";
+import { moved, robustScale, scaleWith, thinned } from "../../src/model/heat_scale";
 import { columnsOf, stripShades } from "../../src/model/history";
 
 test("columns reach half-way to their neighbours", () => {
@@ -43,4 +43,14 @@ test("of very many cells every n-th is looked at", () => {
   const seen = [...thinned(lines)];
   expect(seen.length).toBeLessThanOrEqual(20_000);
   expect(new Set(seen).size).toBe(30);
+});
+
+test("an end that is dragged moves, and never meets the other", () => {
+  expect(moved(linearScale(0, 10), "high", 0.5)).toEqual([0, 15]);
+  expect(moved(linearScale(0, 10), "low", 3)).toEqual([9.5, 10]);
+  const log = robustScale([1, 10, 100, 1000], "log", false);
+  if (!log) throw new Error("no scale");
+  const [low, high] = moved(log, "low", 0.1);
+  expect(low).toBeGreaterThan(log.low);
+  expect(high).toBeCloseTo(log.high, -1);
 });

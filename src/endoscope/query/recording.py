@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed
-from endoscope.query import export, spectra, sql, values
+from endoscope.query import export, sql
 from endoscope.query import series as over
+from endoscope.query.reading import spectra, values
+from endoscope.query.reading.tables import Tables
+from endoscope.query.reading.values import Histogram
 from endoscope.query.series import Metrics, Series
 from endoscope.query.steps import Step, Steps
-from endoscope.query.tables import Tables
-from endoscope.query.values import Histogram
 from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, Key
 from endoscope.store import description, membership, paths
 from endoscope.store.membership import Membership

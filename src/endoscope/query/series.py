@@ -12,7 +12,7 @@ import pyarrow as pa
 from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import arrays
-from endoscope.query.columns import Columns, Lists
+from endoscope.query.reading.columns import Columns, Lists
 from endoscope.query.steps import UNKNOWN, Steps
 from endoscope.schema.recording import TABLES
 from endoscope.schema.stats import SAMPLE, UNIT

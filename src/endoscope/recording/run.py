@@ -101,6 +101,7 @@ class Run:
         self._steps.next, self._steps.last = self._writer.next_step, self._writer.next_step - 1
         self._go_on_from(self._writer.next_step)
         self._strangers = Strangers(self._steps)
+        self._strangers.begin()
         self._gaps = self._logged = 0
         self._was_watched = self._has_failed = False
         self._born = forks.count
@@ -186,7 +187,7 @@ class Run:
         self._steps.paused = False
 
     def metric(self, name: str, value: Any) -> None:
-        """A number of the current step, or of the step that has just ended."""
+        """A number of the current step, or of the step that ended last."""
         with self.shield(f"metric {name!r}"):
             self._require_open()
             self._steps.report(str(name), value)
@@ -271,9 +272,8 @@ class Run:
         concerns = [*self._strangers.said]
         if not self._was_watched and not self._writer.tensors:
             concerns.append(telling.NO_MODEL)
-        elif not recorded:
-            concerns.append(telling.NO_STEP)
-        concerns.append(telling.left_out(seen, recorded, self._budget, was_chosen=self._when_was_said))
+        else:
+            concerns.append(telling.left_out(seen, recorded, self._budget, was_chosen=self._when_was_said))
         try:
             found = telling.findings(self.path, size)
         except Exception as error:  # a program that ends must not end with our error

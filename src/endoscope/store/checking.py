@@ -29,6 +29,8 @@ _LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}, "
 def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with all columns that this version knows, first and in its order; ValueError if it cannot be made."""
     known = schema_of(table)
+    if batch.schema.equals(known) and not any(_has_nulls(column) for column in batch.columns):
+        return batch
     if len(set(batch.schema.names)) != len(batch.schema.names):
         raise ValueError("two columns have the same name")
     there = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -38,7 +40,7 @@ def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
             there[field.name] = _filled(table, field, there, len(batch))
         elif column.type != field.type:
             raise ValueError(f"the column {field.name!r} is {column.type}, not {field.type}")
-        elif column.null_count or (pa.types.is_list(column.type) and column.values.null_count):
+        elif _has_nulls(column):
             raise ValueError(f"the column {field.name!r} has nulls")
     if batch.schema.names == known.names:
         return batch
@@ -90,6 +92,10 @@ def _steps(batch: pa.RecordBatch) -> None:
 
 
 _OF = {"stats": _stats, "samples": _samples, "units": _units, "steps": _steps}
+
+
+def _has_nulls(column: pa.Array) -> bool:
+    return bool(column.null_count or (isinstance(column, pa.ListArray) and column.values.null_count))
 
 
 def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) -> pa.Array:

@@ -39,6 +39,7 @@ interface Props extends ShownGraph {
 
 function Loaded({ model, union, open, layout, save, picture, pictureProblem, isCurrent }: Props) {
   const edges = usePart((page) => page.edges);
+  const camera = usePart((page) => page.camera);
   const selection = useSelection(model);
   const wanted = useWanted();
   const { heat, scale, words, missing, history, apart } = useGraphHeat(model.source);
@@ -82,6 +83,8 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
       marks={marks}
       pins={layout.pins}
       wanted={wanted}
+      camera={camera}
+      onCamera={act.camera}
       arranging={arranging}
       onPlace={place}
       fitRef={fit}

@@ -2,7 +2,7 @@
 import {
   useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject,
 } from "react";
-import { wholeArea } from "../../draw/camera";
+import { wholeArea, type Camera } from "../../draw/camera";
 import {
   graphState, NOTHING_SELECTED, type GraphInput, type GraphSelection, type GraphState,
 } from "../../draw/graph_state";
@@ -47,6 +47,9 @@ export interface GraphStageProps {
   readonly history?: History | null;
   readonly apart?: Uint8Array | null;
   readonly pins?: Layout["pins"];
+  /** Where the camera begins: x, y, scale; null: everything is fitted into view. */
+  readonly camera?: readonly number[] | null;
+  readonly onCamera?: (camera: readonly number[] | null) => void;
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
   /** Boxes are being moved by hand: every drag of a box puts it somewhere else. */
@@ -107,6 +110,7 @@ export function GraphStage(props: GraphStageProps) {
         const { pins = {}, onPlace } = latest.current;
         if (shown) onPlace?.(shown.scene.items[item].key, pinAt(shown, pins, item, x, y));
       },
+      moved: (camera) => keepCamera(camera, latest.current.onCamera),
       hover: (hit, x, y) => setPointed(hit && hit.part !== "inside" ? { hit, x, y } : null),
       painted: (milliseconds) => {
         latest.current.onPaint?.(milliseconds);
@@ -114,7 +118,9 @@ export function GraphStage(props: GraphStageProps) {
       },
     });
     view.current = created;
-    if (latest.current.fitRef) latest.current.fitRef.current = () => created.fit();
+    const [x, y, scale] = latest.current.camera ?? [];
+    if (scale !== undefined) created.look({ x, y, scale });
+    if (latest.current.fitRef) latest.current.fitRef.current = () => created.fit(true);
     return () => created.close();
   }, [fold]);
   useEffect(() => {
@@ -177,7 +183,7 @@ export function GraphStage(props: GraphStageProps) {
     const direction = ARROWS[event.key];
     if (direction) selectItem(walk(state.picture, state.selectedItem, direction));
     else if (event.key === "Enter" || event.key === " ") foldItem(state.selectedItem);
-    else if (event.key === "f") view.current?.fit();
+    else if (event.key === "f") view.current?.fit(true);
     else if (event.key === "+" || event.key === "=") view.current?.zoom(1.25);
     else if (event.key === "-") view.current?.zoom(0.8);
     else return;
@@ -208,7 +214,7 @@ export function GraphStage(props: GraphStageProps) {
           />
           <span className="stage-zoom">
             <Button plain label="Zoom out" onClick={() => view.current?.zoom(0.8)}>−</Button>
-            <Button plain label="Fit all (F)" onClick={() => view.current?.fit()}>fit</Button>
+            <Button plain label="Fit all (F)" onClick={() => view.current?.fit(true)}>fit</Button>
             <Button plain label="Zoom in" onClick={() => view.current?.zoom(1.25)}>+</Button>
           </span>
         </div>
@@ -229,6 +235,16 @@ export function GraphStage(props: GraphStageProps) {
       </Tooltip>
     </section>
   );
+}
+
+const CAMERA_REST_MS = 250;
+let cameraTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** Told when the hand rests: browsers refuse to have their address changed at every pixel. */
+function keepCamera(camera: Camera | null, tell: GraphStageProps["onCamera"]): void {
+  clearTimeout(cameraTimer);
+  const told = camera && [Math.round(camera.x), Math.round(camera.y), Number(camera.scale.toFixed(3))];
+  cameraTimer = setTimeout(() => tell?.(told), CAMERA_REST_MS);
 }
 
 /** Of a stack of equal modules the one is opened in which something is selected, else the first. */
@@ -259,7 +275,7 @@ function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; cur
   const { offsetX, offsetY } = event.nativeEvent;
   const { clientWidth: width, clientHeight: height } = event.currentTarget;
   const whole = wholeArea(view.current.picture.layout);
-  view.look(cameraFromMinimap(whole, { width, height }, offsetX, offsetY, view.currentCamera, view.size));
+  view.look(cameraFromMinimap(whole, { width, height }, offsetX, offsetY, view.currentCamera, view.size), true);
 }
 
 function pagePlace(canvas: HTMLCanvasElement | null, { x, y }: { x: number; y: number }) {

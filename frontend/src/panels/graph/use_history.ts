@@ -22,8 +22,9 @@ export function useHistory(
   source: GraphSource, shown: Shown, statistic: Statistic | null, isPast: boolean, apart: Uint8Array,
 ): Found {
   const { trial, of, type, ordinal } = shown;
-  const loaded = useHeat(statistic && trial, of, statistic?.name ?? "");
   const described = useTrial(statistic && trial).value;
+  const hasTensors = described?.steps.tensors.some((count) => count > 0) ?? false;
+  const loaded = useHeat(hasTensors ? trial : null, of, statistic?.name ?? "");
   const asked = `${trial}\n${of}\n${statistic?.name}`;
   // While another one is on its way, the one before is still handed out; it must not be taken for this one.
   const owner = useRef<{ matrix: HeatTable | null; asked: string }>({ matrix: null, asked: "" });
@@ -46,7 +47,7 @@ export function useHistory(
     return { edges: columns.edges, at, column, line: lines.line };
   }, [columns, lines, column]);
   if (!statistic) return NONE;
-  return { history, scale, pending: loaded.pending && loaded.problem === null && matrix === null };
+  return { history, scale, pending: hasTensors && loaded.pending && loaded.problem === null && matrix === null };
 }
 
 interface Columns {

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from endoscope.query.columns import Block, Column, Columns, Layout, Lists
 from endoscope.query.ranks import histograms, reasons
 from endoscope.query.ranks.groups import NOT_THERE, Group
 from endoscope.query.ranks.parts import Parts, merged
+from endoscope.query.reading.columns import Block, Column, Columns, Layout, Lists
 from endoscope.schema.stats import HISTOGRAM_BINS, Statistic
 
 _CELLS_AT_ONCE = 1_000_000  # numbers of ranks that are held at the same time

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from endoscope.store.sealed import load
 REPLICATE, SHARD, BATCH, LOCAL, PARTIAL = "replicate", "shard", "batch", "local", "partial"
 
 UNTIED = "nothing says how the tensors of this name on several ranks belong together"
-IS_LOCAL = "it is of each rank alone, before the ranks reduce it"
+IS_LOCAL = "each rank has one of its own"
 IS_PARTIAL = "each rank has a summand of it, and the statistics of summands do not tell those of the sum"
 BAD_SHARDS = "the parts that the ranks have do not make up a whole"
 
@@ -103,20 +104,29 @@ def _on_mesh(keys: Mapping[int, Key], placed: Mapping[int, _Placed], leader: _Pl
 
 
 def _pieces(placed: Mapping[int, _Placed], mesh: Mesh, kinds: list[str]) -> tuple[Piece, ...]:
-    """Ranks by where they stand in the mesh, along the dimensions that do not replicate."""
+    found = _together(mesh, tuple(kinds), tuple(sorted(placed)))
+    leaders = [placed[ranks[0]] for ranks, _, _ in found]
+    return tuple(
+        Piece(ranks, leader.shape, batch, summand, leader.parts)
+        for leader, (ranks, batch, summand) in zip(leaders, found, strict=True)
+    )
+
+
+@lru_cache(1024)
+def _together(
+    mesh: Mesh, kinds: tuple[str, ...], there: tuple[int, ...]
+) -> tuple[tuple[tuple[int, ...], int, int], ...]:
+    """Ranks with the same piece, by where they stand along the dimensions that do not replicate; batch, summand."""
     places = np.array(np.unravel_index(np.arange(len(mesh.ranks)), mesh.shape)).T.tolist()
     number = dict(zip(mesh.ranks, places, strict=True))
     groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-    for rank in sorted(placed):
+    for rank in there:
         at = [tuple(place for place, kind in zip(number[rank], kinds, strict=True) if kind == what) for what in
               (BATCH, SHARD, PARTIAL)]  # fmt: skip
         groups.setdefault(tuple(at), []).append(rank)
     batches = sorted({at[0] for at in groups})
     summands = sorted({at[2] for at in groups})
-    return tuple(
-        Piece(tuple(ranks), placed[ranks[0]].shape, batches.index(at[0]), summands.index(at[2]), placed[ranks[0]].parts)
-        for at, ranks in sorted(groups.items())
-    )
+    return tuple((tuple(ranks), batches.index(at[0]), summands.index(at[2])) for at, ranks in sorted(groups.items()))
 
 
 def _tile(pieces: tuple[Piece, ...]) -> bool:
@@ -151,19 +161,37 @@ def _differ(one: _Placed, other: _Placed) -> bool:
 
 def _placed(key: Key, member: Membership | None) -> _Placed | None:
     """None if the placement says nothing that can be used."""
-    found = load(key.placement) if key.placement else None
-    if found is None or member is None:
+    found = _parsed(key.placement)
+    if found is None or member is None or not found.mesh < len(member.meshes):
+        return None
+    mesh = member.meshes[found.mesh]
+    if len(found.over) != len(mesh.shape):
+        return None
+    shape = key.shape if found.shape is None else found.shape
+    return _Placed(mesh, found.over, shape, found.parts)
+
+
+class _Parsed(NamedTuple):
+    """What the text of a placement says."""
+
+    mesh: int
+    over: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    parts: Intervals | None
+
+
+@lru_cache(65536)  # most tensors have one of a few
+def _parsed(text: str) -> _Parsed | None:
+    found = load(text) if text else None
+    if found is None:
         return None
     try:
-        mesh = member.meshes[_whole(found["mesh"])]
-        over = tuple(str(word) for word in found["over"])
-        if len(over) != len(mesh.shape):
-            return None
+        mesh, over = _whole(found["mesh"]), tuple(str(word) for word in found["over"])
         if SHARD not in over:
-            return _Placed(mesh, over, key.shape, None)
+            return _Parsed(mesh, over, None, None)
         parts = tuple(tuple((_whole(start), _whole(length)) for start, length in dim) for dim in found["parts"])
-        return _Placed(mesh, over, tuple(map(_whole, found["shape"])), parts)
-    except (KeyError, IndexError, TypeError, ValueError):
+        return _Parsed(mesh, over, tuple(map(_whole, found["shape"])), parts)
+    except (KeyError, TypeError, ValueError):
         return None
 
 

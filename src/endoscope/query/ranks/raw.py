@@ -10,7 +10,7 @@ import numpy as np
 from endoscope.query.ranks.groups import Group
 from endoscope.query.ranks.placement import Arrangement, Piece, places_in
 from endoscope.query.ranks.samples import by_batch
-from endoscope.query.values import RawOfStep
+from endoscope.query.reading.values import RawOfStep
 
 _SUMS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "sum": lambda summands: np.asarray(summands.sum(axis=0)),

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from endoscope.errors import ValueNotKept
-from endoscope.query import export, values
+from endoscope.query import export
 from endoscope.query import series as over
 from endoscope.query.ranks import reasons, sources, told
 from endoscope.query.ranks.sources import Source
 from endoscope.query.ranks.tables import WholeTables
+from endoscope.query.reading import values
+from endoscope.query.reading.spectra import Spectrum
+from endoscope.query.reading.values import Histogram
 from endoscope.query.recording import Gap, Note, Recording
 from endoscope.query.series import Metrics, Series
-from endoscope.query.spectra import Spectrum
-from endoscope.query.values import Histogram
 from endoscope.schema.stats import QUANTILES
 from endoscope.store import description, paths
 from endoscope.store.reader import Checked, Problem

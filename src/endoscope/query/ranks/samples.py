@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from endoscope.query.columns import Lists
 from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import NOT_THERE, Group
 from endoscope.query.ranks.parts import Parts, merged
 from endoscope.query.ranks.placement import Arrangement, Piece
+from endoscope.query.reading.columns import Lists
 from endoscope.schema.stats import BUILT_IN, SAMPLE
 
 _STATISTICS = {one.name: one for one in BUILT_IN}

@@ -43,9 +43,12 @@ class WholeSteps(StepIndex):
         of_rank = {rank: _that_count([one for one in sources if one.rank == rank]) for rank in _ranks(sources)}
         _leave_out_what_was_restarted(of_rank, sources)
         found: dict[_Identity, dict[int, Counted]] = {}
+        several = {
+            number for by_number in of_rank.values() for number, counted in by_number.items() if len(counted) > 1
+        }
         for rank, by_number in of_rank.items():
             for number, counted in by_number.items():
-                for identity, one in _identified(number, counted, of_rank):
+                for identity, one in _identified(number, counted, number in several):
                     found.setdefault(identity, {})[rank] = one
         running = {source.rank: source for source in sources if source.is_last and source.is_running}
         late = [identity for identity, parts in found.items() if _may_grow(identity[0], parts, running)]
@@ -109,11 +112,9 @@ def _leave_out_what_was_restarted(of_rank: dict[int, dict[int, list[Counted]]], 
                 del by_number[number]
 
 
-def _identified(
-    number: int, counted: Sequence[Counted], of_rank: Mapping[int, Mapping[int, Sequence[Counted]]]
-) -> list[tuple[_Identity, Counted]]:
+def _identified(number: int, counted: Sequence[Counted], is_ambiguous: bool) -> list[tuple[_Identity, Counted]]:
     """Where each rank has one step of a number, these are one; else those of the same type."""
-    if all(len(by_number.get(number, ())) <= 1 for by_number in of_rank.values()):
+    if not is_ambiguous:
         return [((number, None, 0), counted[0])]
     times: Counter[str] = Counter()
     found: list[tuple[_Identity, Counted]] = []

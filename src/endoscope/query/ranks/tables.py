@@ -12,19 +12,20 @@ from typing import Any
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError, ValueNotKept
-from endoscope.query.addressing import Keys
-from endoscope.query.names import Names
 from endoscope.query.ranks import graphs, one_step, reasons, rows
 from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import Group, Grouping, Identity, Wholes, batches_of, identity_of
 from endoscope.query.ranks.metrics import WholeMetrics, of_attempts, over_ranks
+from endoscope.query.ranks.placement import Arrangement
 from endoscope.query.ranks.raw import WholeRaw, kept_in
 from endoscope.query.ranks.samples import SampleColumns
 from endoscope.query.ranks.sources import Source
 from endoscope.query.ranks.steps import WholeSteps
 from endoscope.query.ranks.units import UnitColumns
+from endoscope.query.reading.addressing import Keys
+from endoscope.query.reading.names import Names
+from endoscope.query.reading.tables import Found, Tables
 from endoscope.query.steps import Step
-from endoscope.query.tables import Found, Tables
 from endoscope.schema.recording import PER_STEP, Key
 from endoscope.schema.stats import Statistic, as_described, registered
 from endoscope.store.membership import Membership
@@ -99,6 +100,13 @@ class WholeTables(Tables):
         with self.lock:
             self.steadily(lambda steps: None)
             return dict(self._wholes.why_not)
+
+    @property
+    def arrangements(self) -> Mapping[Identity, Arrangement]:
+        """How each tensor lies on the ranks."""
+        with self.lock:
+            self.steadily(lambda steps: None)
+            return dict(self._wholes.arrangements)
 
     @property
     def lacking(self) -> dict[int, tuple[int, ...]]:

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from endoscope.query.columns import Lists
 from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import Group
 from endoscope.query.ranks.parts import Parts, merged
 from endoscope.query.ranks.placement import Piece, places_in
 from endoscope.query.ranks.samples import by_batch
+from endoscope.query.reading.columns import Lists
 from endoscope.schema.stats import BUILT_IN, UNIT, Statistic
 from endoscope.schema.units import unit_axes
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.parts import here
+from endoscope.capture.record.parts import here, is_distributed
 from endoscope.capture.record.regions import version_of
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.entries import Entry, dim_of
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from endoscope.recording.structure.learned import Structure
 
 _UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
+NOT_OF_THIS_RANK = (
+    "of parameters that are divided among processes it cannot be had what one process has computed before the others "
+    "were added; `gradient` is what the optimizer uses"
+)
+NO_PARTS = "of parameters of fully_shard, the parts of single losses cannot be had; `gradient` is their sum"
 NO_SPECTRUM = "singular values: each process has only a part of this matrix"
 _LARGE = 65_536  # elements: below, measuring a tensor twice is cheaper than finding out that it has two names
 
@@ -81,7 +86,7 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
                 for name, of, shape, dtype, dim, placement in meter.keys]  # fmt: skip
         raw = meter.raw
         too_large = [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
-        left_out = [*captured.refused]
+        left_out = [*captured.refused, *_of_this_rank_missing(captured)]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
         return Package(
             keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes, too_large=too_large, left_out=left_out,
@@ -198,6 +203,16 @@ def _without_gradient(captured: Captured) -> list[str]:
     named, moved = enumerate(captured.names.parameters), captured.moved
     meant = [(place, name) for place, (name, p) in named if p.requires_grad and (place in moved or not moved)]
     return [name for place, name in meant if place not in reached]
+
+
+def _of_this_rank_missing(captured: Captured) -> list[GapRecord]:
+    """What this process alone has computed for parameters of which it has a part."""
+    if captured.names.relations is None or not any(map(is_distributed, captured.names.tensors)):
+        return []
+    found = [GapRecord("", OF_THIS_RANK, NOT_OF_THIS_RANK)]
+    if captured.gradients.apart and captured.names.sharded:
+        found += [GapRecord("", GRADIENT + name, NO_PARTS) for name in captured.gradients.names]
+    return found
 
 
 def _not_cleared(captured: Captured) -> dict[str, float]:

@@ -68,6 +68,8 @@ class Relations:
                 self._divide(module, set(sharding_lines(module)))
         for wrapper in wrappers_of(modules):
             self._add_wrapper(wrapper)
+        for root in names.roots:
+            self._add_copies(names, root)
         roots = [self._data.get(identity, set()) for identity in names.roots]
         self._common = set.intersection(*roots) if roots else set()
 
@@ -81,6 +83,18 @@ class Relations:
         for name, parameter in wrapper.module.named_parameters():
             if name not in ignored:
                 self._equal.setdefault(id(parameter), set()).add(line)
+
+    def _add_copies(self, names: Names, root: int) -> None:
+        """Tensor parallelism needs ordinary parameters to be equal wherever others of the model are divided."""
+        module = names.roots[root].module
+        found = [names.tensors[names.positions[id(p)]] for p in module.parameters() if id(p) in names.positions]
+        specs = [spec for parameter in found if (spec := spec_of(parameter)) is not None]
+        meshes = [mesh for mesh in map(mesh_of, dict.fromkeys(spec.mesh for spec in specs)) if mesh is not None]
+        lines = {mesh.line([dim]) for mesh in meshes for dim in range(len(mesh.shape))}
+        lines -= self._data.get(root, set())
+        for parameter in found:
+            if spec_of(parameter) is None:
+                self._equal.setdefault(id(parameter), set()).update(lines)
 
     def _divide(self, module: torch.nn.Module, lines: set[Line]) -> None:
         for part in module.modules():

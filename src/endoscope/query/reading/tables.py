@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError, ValueNotKept
-from endoscope.query import values
-from endoscope.query.addressing import Keys
-from endoscope.query.columns import Columns
-from endoscope.query.names import Names
+from endoscope.query.reading import values
+from endoscope.query.reading.addressing import Keys
+from endoscope.query.reading.columns import Columns
+from endoscope.query.reading.names import Names
+from endoscope.query.reading.values import RawFiles, RawOfStep
 from endoscope.query.series import check_statistic
 from endoscope.query.steps import Step, Steps
-from endoscope.query.values import RawFiles, RawOfStep
 from endoscope.schema.recording import PER_STEP
 from endoscope.schema.stats import WHOLE, Statistic, as_described, registered
 from endoscope.store import paths
