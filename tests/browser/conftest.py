@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 import endoscope
+from tests.browser import six_trials
 from tests.browser.recordings import record
 
 FLAGS = (
@@ -41,6 +42,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two trials with everything that a page can show."""
     folder = tmp_path_factory.mktemp("recordings") / "runs"
     record(folder, steps=90, every=5)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def six_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six trials, four of them with a planted fault."""
+    folder = tmp_path_factory.mktemp("six") / "runs"
+    six_trials.record(folder)
     return folder
 
 
