@@ -21,7 +21,7 @@ import numpy as np
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import bulk
 from endoscope.query.bulk import Matrix
-from endoscope.query.columns import Columns, Flat
+from endoscope.query.reading.columns import Columns, Flat
 from endoscope.query.recording import Recording
 from endoscope.schema.stats import LOWEST_EXPONENT, ZERO_BIN
 

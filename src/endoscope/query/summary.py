@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from endoscope.query.liveness import last_sign
+from endoscope.query.reading.tables import Outline
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
-from endoscope.query.tables import Outline
 from endoscope.store import paths
 
 CURVE_POINTS = 130
