@@ -58,7 +58,7 @@ def checked(page: Page) -> Page:
     ],
 )
 def test_with_findings_two_clicks_are_enough(six: str, visit: Visit, trial: str, node: str, step: int) -> None:
-    newcomer = Newcomer(checked(visit(six)))
+    newcomer = Newcomer(checked(visit(six, view=None)))
     newcomer.click("button", trial)
     state = state_of(newcomer.page)
     assert newcomer.clicks <= 2
@@ -69,13 +69,13 @@ def test_with_findings_two_clicks_are_enough(six: str, visit: Visit, trial: str,
 
 @pytest.mark.parametrize("trial", ["baseline", "gelu"])
 def test_who_is_well_is_said_to_be(six: str, visit: Visit, trial: str) -> None:
-    page = checked(visit(six))
+    page = checked(visit(six, view=None))
     expect(page.get_by_role("row", name=trial)).to_contain_text("nothing found")
 
 
 def test_by_pictures_alone_the_dead_layer_and_its_step(six: str, visit: Visit) -> None:
     """No finding is read: the row that changes, its column, and the histogram of the tensor."""
-    newcomer = Newcomer(visit(look(six, trials="dead-block", trial="dead-block")))
+    newcomer = Newcomer(visit(look(six, tab="overview", trials="dead-block", trial="dead-block")))
     page = newcomer.page
     newcomer.click("button", "Layers")
     page.get_by_role("radio", name="vs. other blocks").locator("xpath=..").click()
@@ -121,7 +121,7 @@ def test_the_demo(tmp_path: Path, serve: Serve, visit: Visit) -> None:
         run = begin_run(tmp_path / "runs", trial, settings)
         train(run, settings, activate_last=is_suspect, say=lambda said: None)
         run.close()
-    newcomer = Newcomer(checked(visit(serve(tmp_path / "runs").address)))
+    newcomer = Newcomer(checked(visit(serve(tmp_path / "runs").address, view=None)))
     newcomer.page.locator(".overview-go").first.click()
     newcomer.clicks += 1
     settle(newcomer.page)
