@@ -120,7 +120,7 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
         types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
         source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
         remedies=remedies if seen.remedies is None else seen.remedies,
-        link=link_to(seen, facts.trial, check.page_statistic), also=entry.also,
+        link=link_to(seen, facts, check), also=entry.also,
     )  # fmt: skip
 
 
@@ -137,19 +137,27 @@ def source_of(seen: Seen, facts: Facts) -> str:
     return ""
 
 
-def link_to(seen: Seen, trial: str, statistic: str) -> str:
+def link_to(seen: Seen, facts: Facts, check: Check) -> str:
     """The view of the page that shows it: what the page itself would write behind the # of its address."""
-    words = {"v": "1", "tab": "graph" if seen.tensor is not None else "metrics", "trial": trial}
+    words = {"v": "1", "tab": "layers" if seen.tensor is not None else "metrics", "trial": facts.trial}
     if len(seen.types) == 1 and seen.types[0]:
         words["type"] = ("!" if seen.types[0][0] in "-!" else "") + seen.types[0]
     if len(seen.steps):
         words["step"] = str(int(seen.steps[0]))
     if seen.tensor is not None:
         key = seen.tensor.key
-        words |= {"of": "value" if key.of == "parameter" else key.of, "node": key.node}
+        words |= {"of": _shown_of(key.of, facts, check), "node": key.node}
         words |= {"pass": str(key.pass_)} if key.pass_ != 1 else {}
         if key.role:
             words["role"] = ("!" if key.role[0] in "-!" else "") + key.role
-        if statistic:
-            words |= {"heat.statistic": statistic, "series.statistic": statistic}
+        if check.evidence:
+            words |= {"heat.statistic": check.page_statistic, "series.statistic": check.page_statistic}
+            words["heat.mode"] = "past" if check.evidence.past else "absolute"
     return "#" + "&".join(f"{name}={quote(word, safe=':/,!')}" for name, word in words.items())
+
+
+def _shown_of(of: str, facts: Facts, check: Check) -> str:
+    """What is looked at: of a parameter that lacks a gradient it is the gradient."""
+    if check.evidence and check.evidence.of == "gradient" and of in ("value", "parameter"):
+        return next((f"gradient:{loss}" for loss in facts.gradients), "value")
+    return "value" if of == "parameter" else of

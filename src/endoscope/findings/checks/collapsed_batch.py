@@ -86,7 +86,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"spread": 0.003, "fall": 0.15, "steps": 4},
-    evidence=Evidence(("std",), units="std"),
+    evidence=Evidence(("std",), units="std", past=True),
     explained_by=("dead_units", "saturated", *START),
     causes=(
         "The network ignores its input: dead or saturated layers, or weights that are too small beside the biases.",

@@ -73,7 +73,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"steps": 2},
-    evidence=Evidence(("norm",)),
+    evidence=Evidence(("norm",), of="gradient"),
     causes=(
         "A detach(), .item(), numpy or torch.no_grad() between the parameter and the loss.",
         "A module that is created and never called, or whose result is not used.",
