@@ -47,6 +47,7 @@ FLAGS = (
 ).split()
 RECORDINGS = ("demo", "transformer", "1,000 × 1,000")
 MANY_NODES = "3,000 nodes"
+GRAPH = "#v=1&tab=graph"  # plain addresses open the overview
 
 
 @dataclass
@@ -125,7 +126,7 @@ def click_around(browser: Browser, path: Path, rounds: int, found: Found) -> Non
     window = browser.new_context(viewport=SIZE)
     page = window.new_page()
     with serving(path) as (process, address, _):
-        page.goto(address)
+        page.goto(f"{address}{GRAPH}")
         usable(page)
         page.evaluate(JAVASCRIPT)
         for number in range(rounds):
@@ -161,7 +162,7 @@ def frames(browser: Browser, path: Path) -> dict[str, list[float]]:
     page = window.new_page()
     found = {}
     with serving(path) as (_, address, _):
-        page.goto(address)
+        page.goto(f"{address}{GRAPH}")
         usable(page)
         graph = page.get_by_role("region", name="Dependency graph")
         graph.get_by_role("button", name="open all").click()

@@ -56,7 +56,7 @@ ACTIONS = {
     "heat by a statistic": """
         const list = __list("show");
         return list ? __pick(list, n + 2) : null;""",
-    "tab: metrics": "__key('2');",
-    "tab: network": "__key('4');",
-    "tab: graph": "__key('1');",
+    "tab: metrics": "__key('5');",
+    "tab: network": "__key('6');",
+    "tab: graph": "__key('3');",
 }
