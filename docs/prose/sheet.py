@@ -2,7 +2,7 @@
 
     python docs/prose/sheet.py > sheet.md
 
-A message is a text with a blank in it that stands in a call or a constant of `src/endoscope`; what a program fills in is shown as …
+A message is a text of at least four words in `src/endoscope` that is no docstring; blanks that a program fills are …
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import endoscope
 
 PACKAGE = Path(endoscope.__file__).parent
 #: What is no English: lists of names, SQL, HTML and CSS, addresses, source that is built.
-_NO_PROSE = re.compile(r"^(\w+ ){15,}\w+$|<\w+|</|\bselect \S+ from\b|\bgroup by\b|^\W*$|[{};]\s*$|: \d+px", re.IGNORECASE)
+_NO_PROSE = re.compile(
+    r"^(\w+ ){15,}\w+$|<\w+|</|\bselect \S+ from\b|\bgroup by\b|^\W*$|[{};]\s*$|: \d+px", re.IGNORECASE
+)
 _LEAST_WORDS = 4
 #: A text without any of these is a list of names.
 _GLUE = re.compile(r"\b(the|a|an|is|are|was|were|of|to|in|and|or|not|no|that|which|if|for)\b")

@@ -130,7 +130,10 @@ def visit(browser: Browser, complaints: list[str]) -> Iterator[Visit]:
     """Open an address in a window of its own and wait until all is drawn; errors and foreign requests fail the test."""
     windows = []
 
-    def go(address: str, **options: Any) -> Page:
+    def go(address: str, *, view: str | None = "graph", **options: Any) -> Page:
+        """An address that names no view opens the one that most tests are about; None: what the page itself opens."""
+        if view is not None and "#" not in address:
+            address += f"#v=1&tab={view}"
         window = browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **options})
         remember_token(window, address)
         window.set_default_timeout(PATIENCE_MS)

@@ -11,7 +11,8 @@ from tests.browser.conftest import settle
 
 
 def look(address: str, **state: object) -> str:
-    """An address that opens on a certain view; `b_step=0` stands for `b.step=0`."""
+    """An address that opens on a certain view, the graph if none is named; `b_step=0` stands for `b.step=0`."""
+    state = {"tab": "graph", **state}
     words = "&".join(f"{name.replace('_', '.')}={str(value).replace(' ', '+')}" for name, value in state.items())
     return f"{address}#v=1&{words}"
 

@@ -26,7 +26,10 @@ def six(six_folder: Path) -> Iterator[str]:
 
 
 def open_layers(six: str, visit: Visit, trial: str = "dead-block", **state: object) -> Page:
-    page = visit(look(six, tab="layers", trial=trial, **state))
+    return drawn(visit(look(six, tab="layers", trial=trial, **state)))
+
+
+def drawn(page: Page) -> Page:
     expect(page.locator(".layers-name").first).to_be_visible()
     settle(page)
     return page
@@ -57,7 +60,9 @@ def colour(page: Page, node: str, share: float) -> tuple[int, ...]:
     )
     script = """(c, [share, y]) => {
         const ratio = c.height / c.clientHeight;
-        return [...c.getContext("2d").getImageData(Math.floor(share * c.width), Math.round(y * ratio), 1, 1).data];
+        const copy = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true });
+        copy.drawImage(c, 0, 0);
+        return [...copy.getImageData(Math.floor(share * c.width), Math.round(y * ratio), 1, 1).data];
     }"""
     scrolled = heat(page).evaluate("(e) => e.scrollTop")
     return tuple(page.locator(".layers-cells").first.evaluate(script, [share, top + height / 2 - scrolled]))
@@ -177,7 +182,7 @@ def test_rows_are_filtered_and_sorted_by_what_stands_out(six: str, visit: Visit)
 
 def test_the_address_says_all_of_it(six: str, visit: Visit) -> None:
     page = open_layers(six, visit, node=DEAD, step=80, heat_mode="past", layers_columns="equal", heat_statistic="std")
-    again = visit(page.url)
+    again = drawn(visit(page.url))
     assert row_names(again) == row_names(page)
     expect(again.get_by_role("radio", name="equal")).to_be_checked()
     assert value_at(again, DEAD) == value_at(page, DEAD)

@@ -27,7 +27,7 @@ def six(six_folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def overview(six: str, visit: Visit) -> Page:
-    page = visit(six)
+    page = visit(six, view=None)
     expect(page.locator(".overview-name")).to_have_count(6)
     expect(page.get_by_text("not checked yet")).to_have_count(0, timeout=LONG_MS)
     settle(page)
@@ -67,7 +67,7 @@ def test_equal_findings_of_several_trials_are_one_line(
 ) -> None:
     for name in ("one", "two", "three"):
         shutil.copytree(six_folder / "dead-block", tmp_path / name)
-    page = visit(serve(tmp_path).address)
+    page = visit(serve(tmp_path).address, view=None)
     first = lines(page).first
     expect(first).to_contain_text("and 2 other trials", timeout=LONG_MS)
     assert sum("Dead units" in line for line in lines(page).all_inner_texts()) == 1
@@ -138,12 +138,12 @@ def test_colours_stay_with_their_trials(overview: Page, six: str, visit: Visit) 
     assert color(overview) == before
     overview.get_by_role("checkbox", name="Choose dead-block").click()
     settle(overview)
-    assert color(overview) == before == color(visit(look(six, trials="gelu")))
+    assert color(overview) == before == color(visit(look(six, tab="overview", trials="gelu")))
 
 
 @pytest.mark.parametrize("kind", ["parallel", "scatter"])
 def test_trials_are_drawn_against_each_other(six: str, visit: Visit, kind: str) -> None:
-    page = visit(look(six, overview_chart=kind))
+    page = visit(look(six, tab="overview", overview_chart=kind))
     picture = page.locator(".overview-picture")
     expect(picture).to_be_visible()
     pixels = "(c) => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]"
@@ -174,7 +174,7 @@ def test_with_the_keyboard_alone(overview: Page) -> None:
 
 
 def test_nothing_is_there_yet(tmp_path: Path, serve: Serve, visit: Visit) -> None:
-    page = visit(serve(tmp_path / "runs").address)
+    page = visit(serve(tmp_path / "runs").address, view=None)
     expect(page.get_by_role("note")).to_contain_text("There is no recording in")
     six_trials.train(tmp_path / "runs", six_trials.TRIALS[0], steps=8)
     expect(page.get_by_role("row", name="baseline")).to_be_visible(timeout=PATIENCE_MS)

@@ -206,7 +206,7 @@ def _next(lines: queue.Queue[str]) -> dict[str, object]:
 def test_ctrl_c_before_the_data_is_there(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address is printed early, so somebody may change their mind early."""
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("endoscope.server.library.Library.__init__", interrupted)

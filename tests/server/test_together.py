@@ -81,7 +81,17 @@ def test_the_start_is_the_newest_trial_and_its_newest_step(client: TestClient) -
     step = f"{here}/steps/{newest['lastStep']}?type={described['types'][described['steps']['type'][-1]]}"
     named = "".join(f"&graph={newest['name']}%2F{hash_}" for hash_ in described["graphs"])
     picture = f"picture?trial={newest['name']}{named}"
-    first = ["catalog", here, picture, f"{here}/tensors", f"{here}/modules", f"{here}/layout", *graphs, step]
+    first = [
+        "catalog",
+        "overview",
+        here,
+        picture,
+        f"{here}/tensors",
+        f"{here}/modules",
+        f"{here}/layout",
+        *graphs,
+        step,
+    ]
     assert list(found)[: len(first)] == first
     # The tensor that the page selects by itself.
     asked = {address.split("?")[0].removeprefix(f"{here}/") for address in list(found)[len(first) :]}

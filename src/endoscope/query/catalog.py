@@ -45,8 +45,7 @@ class Recordings(Mapping[str, Recording]):
     def refresh(self) -> bool:
         """Look for new trials, and for news in those that were opened; returns whether there is anything new."""
         before = list(self._folders)
-        there = paths.trials_in(self.path) if self.path.is_dir() else []
-        self._folders = {folder.name: folder for folder in there}
+        self._folders = {folder.name: folder for folder in paths.trials_in(self.path)}
         self._open = {name: found for name, found in self._open.items() if name in self._folders}
         news = [recording.refresh() for recording in self._open.values()]
         return any(news) or list(self._folders) != before

@@ -37,6 +37,16 @@ def why_nothing(path: str | PathLike[str]) -> str:
     return _why_not(Path(path).expanduser())
 
 
+def of_rank(trial: Path, rank: int) -> Path:
+    """Where a rank of a trial has written."""
+    return paths.rank_folder(trial, rank)
+
+
+def rank_in(folder: Path) -> int | None:
+    """Which rank has written there; None if it is no rank's folder."""
+    return paths.rank_in(folder)
+
+
 def check(path: str | PathLike[str]) -> None:
     """Raise what opening it would, if that can be told already."""
     if is_one_trial(path):
@@ -53,7 +63,9 @@ def begun(trial: Path) -> tuple[float, dict[str, Any]]:
 
 
 def signs(trial: Path) -> list[Path]:
-    """Files that change whenever anything is added to a trial."""
+    """Files that change whenever anything is added to a trial, or to one rank of it."""
+    if rank_in(trial) is not None:
+        return [trial.parent / paths.TRIAL, trial / paths.JOURNAL]
     try:
         ranks = sorted(entry.path for entry in os.scandir(trial) if entry.name.startswith("rank-"))
     except OSError:

@@ -61,6 +61,7 @@ class Summary:
     curve_values: np.ndarray = field(default_factory=lambda: np.empty(0, np.float32))
     problems: tuple[str, ...] = ()
     writers: tuple[Writer, ...] = ()
+    ranks: tuple[int, ...] = ()  # that have recorded something; empty in a trial of one process
 
 
 def summarise(recording: Recording) -> Summary:
@@ -85,6 +86,7 @@ def summarise(recording: Recording) -> Summary:
         curve_steps=steps,
         curve_values=values,
         problems=tuple(str(problem) for problem in recording.problems),
+        ranks=tuple(recording.ranks) if recording.world_size > 1 else (),
         writers=tuple(Writer(source.folder, source.closed, last_sign(source)) for source in recording.sources),
     )
 

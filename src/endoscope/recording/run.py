@@ -101,6 +101,7 @@ class Run:
         self._steps.next, self._steps.last = self._writer.next_step, self._writer.next_step - 1
         self._go_on_from(self._writer.next_step)
         self._strangers = Strangers(self._steps)
+        self._strangers.begin()
         self._gaps = self._logged = 0
         self._was_watched = self._has_failed = False
         self._born = forks.count

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from endoscope.errors import EndoscopeError
 from endoscope.query import places
 from endoscope.server.library import Library
 from endoscope.server.stamps import stamp
@@ -118,7 +119,7 @@ class Checking:
 
     def look(self, name: str) -> tuple[Checked | None, bool]:
         """The newest result, and whether a newer one is on its way; it goes before those of other trials."""
-        path = self._library.paths().get(name) or self._library.get(name).path  # which raises
+        path = self._library.folder_of(name)
         with self._lock:
             entry = self._ask(name, path)
             if name in self._orders:
@@ -143,15 +144,17 @@ class Checking:
 
     def news(self) -> list[str]:
         """Trials of which the pages know less than there is; called again and again while somebody listens."""
-        changed, there = [], self._library.paths()
+        changed = []
         for name, entry in list(self._entries.items()):
-            if name not in there:
+            try:
+                path = self._library.folder_of(name)
+            except EndoscopeError:  # it has gone
                 self._entries.pop(name, None)
                 continue
             with self._lock:
                 if entry.is_asked:
-                    self._order_if_old(name, entry, there[name])
-                silenced = _silenced_stamp(there[name])
+                    self._order_if_old(name, entry, path)
+                silenced = _silenced_stamp(path)
                 stamp = (entry.about, silenced) if entry.result else silenced
                 if stamp != entry.told:
                     entry.told = stamp
@@ -192,7 +195,7 @@ class Checking:
     def _check(self, name: str) -> None:
         about: Hashable = None
         try:
-            path = self._library.paths()[name]
+            path = self._library.folder_of(name)
             about = _about(path)
             result = self._compute(path)
         except Exception as error:  # a page that waits for ever helps nobody
@@ -219,4 +222,4 @@ def _about(trial: Path) -> Hashable:
 def _silenced_stamp(trial: Path) -> Hashable:
     from endoscope.findings import silence
 
-    return stamp(trial / silence.FILE)
+    return stamp((trial if places.rank_in(trial) is None else trial.parent) / silence.FILE)

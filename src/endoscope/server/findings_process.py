@@ -2,7 +2,7 @@
 
 Checking a large recording keeps Python busy for seconds, and whoever clicks meanwhile would wait for it. This process
 has a low priority and one thread, and gives its memory back when it ends. For each line that it reads, the path of a
-trial as JSON, it prints one line of JSON: `Checked`.
+trial, or of one rank's folder, as JSON, it prints one line of JSON: `Checked`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, TypedDict
 from endoscope.errors import EndoscopeError, NotARecording
 from endoscope.findings.diagnose import checks_of, with_silenced
 from endoscope.findings.registry import choose
+from endoscope.query import places
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 from endoscope.server.answers import to_json
@@ -45,9 +46,11 @@ def checked(trial: Path) -> Checked:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nobody would see them
-            recording = look(trial)
+            rank = places.rank_in(trial)
+            recording = look(trial if rank is None else trial.parent)
             if not isinstance(recording, Recording):
                 raise NotARecording(f"{trial} is a folder of trials. Findings are those of one of them.")
+            recording = recording if rank is None else recording.rank(rank)
             checks = checks_of(recording.path)  # with own anomalies of the trial
             findings = [finding.to_dict() for finding in with_silenced(recording, checks)]
             steps, last = len(recording.steps), recording.steps[-1].number if recording.steps else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import mmap
+import re
 import threading
 import time
 import warnings
@@ -20,6 +21,7 @@ from endoscope.query.open import look
 from endoscope.query.recording import Recording
 from endoscope.query.trial import of_folder
 
+_OF_RANK = re.compile(r"(.+):rank-(\d{1,9})")
 _MOST_OPEN = 24  # trials; each takes about a megabyte
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
 _STALE_SECS = 2.0  # longer than a page that listens lets pass, so that no news is taken away from it
@@ -40,12 +42,11 @@ class Library:
         self._states: dict[str, tuple[int, int, int, bool]] = {}
         self._open: OrderedDict[str, Recording] = OrderedDict()  # the last one asked for at the end
         self._warmed: WeakSet[Recording] = WeakSet()
-        self._folder: Recordings | None = None  # None if one trial is served
+        self._asked_ranks: set[str] = set()  # names of single ranks that a page shows
+        self._folder: Recordings | None = None  # None if one trial is served, or if nothing is there yet
         self._waits = waits and places.is_to_come(self.path)
         self._looked = time.monotonic()
-        if self._waits:
-            self._folder = Recordings(self.path)
-        else:
+        if not self._waits:
             self._begin()
 
     def _begin(self) -> None:
@@ -74,8 +75,12 @@ class Library:
             return dict(self._open)
 
     def get(self, name: str) -> Recording:
-        """A trial by name; raises an error that says why it cannot be read."""
+        """A trial by name, or one rank of it (`NAME:rank-1`); raises an error that says why it cannot be read."""
         with self._lock:
+            trial, rank = self._split(name)
+            if rank is not None:
+                self._asked_ranks.add(name)
+                return self.get(trial).rank(rank)
             if name not in self._open:
                 self._open[name] = self._opened(name)
                 while len(self._open) > _MOST_OPEN:
@@ -87,6 +92,17 @@ class Library:
                 for recording in self._open.values():
                     recording.tables.release()
             return found
+
+    def folder_of(self, name: str) -> Path:
+        """Where a trial lies; of one rank, where that has written."""
+        trial, rank = self._split(name)
+        folder = self.paths().get(trial) or self.get(trial).path
+        return folder if rank is None else places.of_rank(folder, rank)
+
+    def _split(self, name: str) -> tuple[str, int | None]:
+        found = _OF_RANK.fullmatch(name)
+        names = self.names
+        return (found[1], int(found[2])) if found and name not in names and found[1] in names else (name, None)
 
     def warm(self, recording: Recording) -> None:
         """Somebody looks at this trial: check its statistics beside, once, before they are asked for."""
@@ -152,7 +168,7 @@ class Library:
                     found[name] = (*recording.tables.state, recording.closed)
             news = [name for name, state in found.items() if self._states.get(name) != state]
             self._states = found
-            return news
+            return news + [name for name in sorted(self._asked_ranks) if self._split(name)[0] in news]
 
 
 def _warm(recording: Recording) -> None:

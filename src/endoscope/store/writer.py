@@ -443,7 +443,7 @@ class TrialWriter:
         found = self._collected[table]
         if len(found) > MOST_COLLECTED:
             del found[1:-1:2]
-            self._say(f"the disk took nothing for so long that every second one of the waiting {table} was left out")
+            self._say(f"the disk took no data for so long that every second of the waiting {table} was left out")
 
     def _all_gaps(self, record: StepRecord, refused: Sequence[GapRecord]) -> list[GapRecord]:
         unmeasured = [
@@ -479,7 +479,7 @@ class TrialWriter:
         if what in self._said:
             return
         self._said.add(what)
-        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again", step)
+        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; this is said once", step)
 
     def _sync(self) -> None:
         """Unless the disk is still busy with the last time."""

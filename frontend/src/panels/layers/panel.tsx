@@ -1,5 +1,5 @@
 /** Layers × steps: which layer, since when. */
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { columnsOf, stepAxis } from "../../model/layers/axis";
 import { worstLine } from "../../model/layers/scale";
 import { filteredRows, flatten, openByItself, visibleRows, wayTo, type LayerRow } from "../../model/layers/tree";
@@ -24,10 +24,15 @@ export function Panel() {
   const data = useLayersData();
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
-    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
+    const measure = (): void => setSize((before) => {
+      const { clientWidth: width, clientHeight: height } = element;
+      return before.width === width && before.height === height ? before : { width, height };
+    });
+    measure(); // at once: the first picture must not wait for another frame
+    const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
   }, []);

@@ -64,7 +64,7 @@ class Incidents:
         else:
             reason = shortage(structure.recorder)
         if reason or structure.recorder is None:
-            package.gaps.append(GapRecord("", "", f"what made NaN or infinity was not looked for: {reason}"))
+            package.gaps.append(GapRecord("", "", f"Endoscope did not look for what made NaN or infinity: {reason}"))
             return {}
         loss = next((key.of.removeprefix(GRADIENT) for key in wrong if key.of.startswith(GRADIENT)), None)
         found = _Incident(captured, structure, structure.recorder, package).origins(loss)

@@ -42,6 +42,7 @@ def _summary(name: str, known: Known, opened: Recording | None) -> wire.TrialSum
         known=known.is_read,
         readable=not known.problem,
         problems=[known.problem] if known.problem else list(dict.fromkeys(problems)),
+        ranks=list(found.ranks) if found else [],
     )
 
 
