@@ -27,8 +27,7 @@ from table import print_table
 import endoscope
 from endoscope.query import bulk
 from endoscope.schema.recording import Key, StepRecord
-from endoscope.store import paths
-from endoscope.store.sealed import seal
+from endoscope.store.joining import Member
 from endoscope.store.writer import TrialWriter
 
 OPEN_SECS, SERIES_MS, PAGE_SECS = 2.0, 100.0, 3.0
@@ -44,7 +43,8 @@ def write(root: Path, ranks: int, steps: int, nodes: int) -> Path:
     mesh = {"names": ["data"], "shape": [ranks], "ranks": list(range(ranks))}
     for rank in range(ranks):
         made_up = MadeUp(structure)  # the same numbers on every rank: replicas have to agree
-        writer = TrialWriter.create(root, f"{ranks}-ranks", rank=rank)
+        member = Member(rank, ranks, "benchmark") if ranks > 1 else None
+        writer = TrialWriter.create(root, f"{ranks}-ranks", member=member)
         writer.write_modules(structure.modules())
         keys = np.array([writer.key_id(placed(key)) for key in structure.all_keys()], np.int32)
         for number in range(steps):
@@ -54,10 +54,9 @@ def write(root: Path, ranks: int, steps: int, nodes: int) -> Path:
                     keys=keys, measured=made_up.step(number / steps), metrics={"loss": rank + math.exp(-number)},
                 )
             )  # fmt: skip
+        if member is not None:
+            writer.write_meshes([mesh])
         writer.close()
-        about = {"rank": rank, "world_size": ranks, "job": "benchmark", "attempt": 0, "meshes": [mesh], "config": {}}
-        if ranks > 1:
-            (paths.rank_folder(writer.path, rank) / paths.MEMBERSHIP).write_bytes(seal(about))
     return writer.path
 
 
@@ -91,12 +90,14 @@ def timed(run: Callable[..., Result], *arguments: object) -> tuple[Result, float
 
 def page(path: Path, starts: int) -> float:
     """Seconds from typing the command to a page that can be used."""
+    from shutil import which
+
     from page import FLAGS, Found, start
     from playwright.sync_api import sync_playwright
 
     found = Found()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=which("chromium"), args=FLAGS)
         for _ in range(starts):
             start(browser, path, found)
         browser.close()

@@ -1,7 +1,7 @@
 """One process of a job: small trainings, divided among processes in several ways, each without and with Endoscope.
 
-    torchrun … rank_jobs.py FOLDER KIND …      FOLDER/KIND/rank-0.pt   what an oracle has seen: whole tensors
-                                               FOLDER/KIND/runs/trial  the recording
+torchrun … rank_jobs.py FOLDER KIND …      FOLDER/KIND/rank-0.pt   what an oracle has seen: whole tensors
+                                           FOLDER/KIND/runs/trial  the recording
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def sequence(net: Net) -> tuple[nn.Module, int]:
     mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
     plan: dict[str, Any] = {
         "inp": ColwiseParallel(output_layouts=Shard(0), use_local_output=False),
-        "head": PrepareModuleInput(
-            input_layouts=Shard(0), desired_input_layouts=Replicate(), use_local_output=True
-        ),
+        "head": PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate(), use_local_output=True),
     }
     for n in range(2):
         plan[f"blocks.{n}.norm"] = SequenceParallel(sequence_dim=0)

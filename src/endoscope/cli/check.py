@@ -30,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What to check, and how to say it."""
     parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
     parser.add_argument("--trial", metavar="T", help="only this trial of the folder")
+    parser.add_argument("--rank", metavar="N", type=int, help="only what this rank has recorded")
     parser.add_argument("--only", metavar="CHECK", action="append", help="only this check; may be given several times")
     parser.add_argument("--json", action="store_true", help="print a list of objects")
     parser.add_argument(
@@ -66,14 +67,14 @@ def _check(path: Path, options: argparse.Namespace) -> int:
 
     import endoscope
 
-    findings = endoscope.diagnose(path, checks=_names(options.only))
+    findings = endoscope.diagnose(path, checks=_names(options.only), rank=options.rank)
     together = endoscope.correlate(path) if options.together else []
     if options.json:
         plain = [finding.to_dict() for finding in findings]
         pairs = [pair.to_dict() for pair in together]
         print(json.dumps({"findings": plain, "together": pairs} if options.together else plain, indent=2))
     else:
-        _print(findings, path)
+        _print(findings, path, options.rank)
         if options.together:
             _print_together(together)
     return max(map(_exit_code, findings), default=0)
@@ -98,9 +99,11 @@ def _follow(path: Path, options: argparse.Namespace) -> int:
         print(text, flush=True)
 
     names = _names(options.only)
-    findings = following.follow(path, lambda: endoscope.diagnose(path, checks=names), tell, options.exec, options.every)
+    findings = following.follow(
+        path, lambda: endoscope.diagnose(path, checks=names, rank=options.rank), tell, options.exec, options.every
+    )
     if not options.json:
-        _print_conclusion(findings, path)
+        _print_conclusion(findings, path, options.rank)
     return max(map(_exit_code, findings), default=0)
 
 
@@ -117,19 +120,20 @@ def _exit_code(finding: Finding) -> int:
     return NOT_CHECKED if is_unchecked else SEVERITIES.index(finding.severity)
 
 
-def _print(findings: Sequence[Finding], path: Path) -> None:
+def _print(findings: Sequence[Finding], path: Path, rank: int | None) -> None:
     for number, finding in enumerate(findings, start=1):
         print(_text(number, finding), end="\n\n")
-    _print_conclusion(findings, path)
+    _print_conclusion(findings, path, rank)
 
 
-def _print_conclusion(findings: Sequence[Finding], path: Path) -> None:
+def _print_conclusion(findings: Sequence[Finding], path: Path, rank: int | None) -> None:
     from endoscope.cli import conclusion
     from endoscope.query.open import look
     from endoscope.query.recording import Recording
 
     found = look(path)
     recordings = [found] if isinstance(found, Recording) else list(found.values())
+    recordings = recordings if rank is None else [recording.rank(rank) for recording in recordings]
     print("\n".join([conclusion.summary(path, findings, recordings), *conclusion.gap_lines(recordings)]))
 
 

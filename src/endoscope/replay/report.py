@@ -16,7 +16,7 @@ class Failure:
 
     reason: str
     op: Op | None = None  # None if it concerns the run as a whole
-    check: str = ""  # replay, parents, complete, untouched
+    check: str = ""  # replay, parents, complete, untouched, inputs
     index: tuple[int, ...] | None = None  # first differing element
     expected: Any = None  # the value that was kept
     found: Any = None  # the value that the replay gave

@@ -39,6 +39,12 @@ def ranks_of(trial: Path) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
+def rank_in(folder: Path) -> int | None:
+    """Which rank's folder it is; None if it is none."""
+    match = _RANK.fullmatch(folder.name)
+    return int(match[1]) if match and is_trial(folder.parent) else None
+
+
 def attempts_of(trial: Path, rank: int) -> list[int]:
     """The processes that were this rank, one after the other; 0 is the first."""
     found = [_ATTEMPT.fullmatch(path.parent.name) for path in rank_folder(trial, rank).glob(f"attempt-*/{JOURNAL}")]

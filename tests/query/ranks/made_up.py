@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from endoscope.schema.recording import Key, RawValues, StepRecord
+from endoscope.schema.recording import Key, RawValues, StepRecord, TimesRecord
 from endoscope.stats import Request, measure
-from endoscope.store import paths
-from endoscope.store.sealed import seal
+from endoscope.store.joining import Member
 from endoscope.store.writer import TrialWriter
 
 DATA = {"names": ["data"], "shape": [2], "ranks": [0, 1]}
@@ -72,10 +71,14 @@ def write_rank(
     *,
     world: int = 0,
     trial: str = "job",
+    times: Sequence[TimesRecord] = (),
 ) -> Path:
-    """The folder of one rank; rank 0 is written first."""
-    writer = TrialWriter.create(root, trial, rank=rank)
-    writer.write_modules({"modules": [{"address": "", "type": "Net"}]})
+    """The folder of one rank; of one that is there already, that of another attempt."""
+    member = Member(rank, world or _world(meshes), "made up", "here")
+    writer = TrialWriter.create(root, trial, member=member)
+    writer.write_modules({"modules": []})
+    for one in times:
+        writer.write_times(one)
     for number, step in steps.items():
         keys = [writer.key_id(one.key) for one in step.parts]
         raw = [RawValues(key, _raw(one), one.samples) for key, one in zip(keys, step.parts, strict=True) if one.keep]
@@ -89,10 +92,8 @@ def write_rank(
                 extra=step.extra, categories=step.categories,
             )
         )  # fmt: skip
+    writer.write_meshes([dict(mesh) for mesh in meshes])
     writer.close()
-    about = {"rank": rank, "world_size": world or _world(meshes), "job": "made up", "attempt": 0, "host": "here"}
-    folder = paths.rank_folder(writer.path, rank)
-    (folder / paths.MEMBERSHIP).write_bytes(seal({**about, "meshes": [dict(mesh) for mesh in meshes], "config": {}}))
     return writer.path
 
 

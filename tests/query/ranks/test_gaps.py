@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +83,7 @@ def test_what_ranks_should_have_in_common_and_do_not(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("over", "why"),
-    [("local", "it is of each rank alone"), ("partial:sum", "each rank has a summand"), ("", "nothing says how")],
+    [("local", "each rank has one of its own"), ("partial:sum", "each rank has a summand"), ("", "nothing says how")],
 )
 def test_what_makes_up_no_whole(tmp_path: Path, over: str, why: str) -> None:
     for rank in (0, 1):
@@ -150,17 +149,9 @@ def test_metrics_are_mean_and_range(tmp_path: Path) -> None:
     assert set(recording.read("metrics").column_names) >= {"value", "low", "high"}
 
 
-def _attempt(root: Path, rank: int, attempt: int, steps: dict[int, Step]) -> None:
-    """What a process has written that took the place of a rank."""
-    other = write_rank(root / "elsewhere", rank, steps, trial="job")
-    shutil.move(other / f"rank-{rank}", root / "job" / f"rank-{rank}" / f"attempt-{attempt}")
-    shutil.rmtree(root / "elsewhere")
-
-
 def test_the_later_attempt_counts(tmp_path: Path) -> None:
     path = _two(tmp_path, [0, 1, 2], [0, 1, 2])
-    write_rank(tmp_path / "elsewhere", 0, {})
-    _attempt(tmp_path, 1, 1, {n: Step([_batch(1, n), _weight(n)], metrics={"loss": 100.0 + n}) for n in (2, 3)})
+    write_rank(tmp_path, 1, {n: Step([_batch(1, n), _weight(n)], metrics={"loss": 100.0 + n}) for n in (2, 3)})
     recording = endoscope.open(path)
     assert [step.number for step in recording.rank(1).steps] == [0, 1, 2, 3]
     assert recording.rank(1).metrics["loss"].values.tolist() == [1, 2, 102, 103]
@@ -175,8 +166,7 @@ def test_the_later_attempt_counts(tmp_path: Path) -> None:
 def test_steps_of_before_and_after_a_restart_do_not_go_together(tmp_path: Path) -> None:
     path = _two(tmp_path, [0, 1, 2], [0, 1, 2])
     for rank, numbers in ((0, (0, 1, 2)), (1, (0, 1))):
-        write_rank(tmp_path / "elsewhere", 0, {})
-        _attempt(tmp_path, rank, 1, {n: Step([_batch(rank, n, rows=5)]) for n in numbers})
+        write_rank(tmp_path, rank, {n: Step([_batch(rank, n, rows=5)]) for n in numbers})
     recording = endoscope.open(path)
     counts = recording.series("x", "count").values
     assert counts[:2].tolist() == [30, 30] and np.isnan(counts[2])

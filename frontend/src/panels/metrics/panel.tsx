@@ -1,6 +1,7 @@
 /** Everything that was logged, as curves. A click on a plot goes to the nearest recorded step. */
 import { useCallback, useMemo, useState } from "react";
 import { act, trialColor, usePart, useShown, useTrials } from "../../state/page";
+import { summaryOf } from "../../model/ranks";
 import { useCatalog, useTrialsOf, type Trial } from "../../state/data";
 import { Empty } from "../../ui/parts";
 import type { Range } from "../curves/curves";
@@ -94,7 +95,7 @@ function useFrame(
   const { x } = usePart((page) => page.metrics);
   const { trial: main, step, ordinal } = useShown("a");
   const catalog = useCatalog().value;
-  const starts = names.map((name) => catalog?.trials.find((trial) => trial.name === name)?.created ?? 0).join();
+  const starts = names.map((name) => summaryOf(name, catalog?.trials ?? [])?.created ?? 0).join();
   const trials = useMemo(() => {
     const start = starts.split(",").map(Number);
     return names.map((name, i) => ({ name, color: trialColor(i), start: start[i] }));

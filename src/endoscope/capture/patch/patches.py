@@ -23,9 +23,11 @@ from endoscope.capture.patch.torch_private import mode_stack as _mode_stack
 from endoscope.capture.patch.torch_private import pop_mode as _pop_mode
 from endoscope.capture.patch.torch_private import push_mode as _push_mode
 from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.source import find_wrappers
 
 
 def activate(recorder: Recorder) -> None:
+    find_wrappers()
     with patch_list.lock:
         _put()
         ACTIVE.setdefault(threading.get_ident(), []).append(recorder)

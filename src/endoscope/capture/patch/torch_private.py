@@ -28,12 +28,14 @@ What is not here:
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
+import torch._functorch.pyfunctorch
 import torch._ops
 import torch.autograd.function
 import torch.nn.modules.batchnorm
@@ -87,6 +89,12 @@ dispatch_depth = torch._C._len_torch_dispatch_stack
 #: Hides what is computed meanwhile from all dispatch modes. Needed.
 no_dispatch_modes = torch.utils._python_dispatch._disable_current_modes
 
+
+def out_of_sight() -> contextlib.AbstractContextManager[Any]:
+    """What we compute ourselves is nobody's business: a dispatch mode of the user does not see it."""
+    return no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()
+
+
 #: Base class of the mode that counts kernels (`validate` asks whether every kernel was recorded). Needed.
 TorchDispatchMode = torch.utils._python_dispatch.TorchDispatchMode
 
@@ -125,6 +133,12 @@ level_of = torch._C._functorch.maybe_get_level
 
 #: Which dimension of the tensor inside `vmap` hides. Needed.
 hidden_dim_of = torch._C._functorch.maybe_get_bdim
+
+#: The transforms that are at work, innermost last; asked only where `transform_on_top` is one. Needed.
+transforms_here: Callable[[], list[Any]] = torch._functorch.pyfunctorch.retrieve_all_functorch_interpreters
+
+#: The innermost transform that is at work, None outside of all. Needed.
+transform_on_top = torch._C._functorch.peek_interpreter_stack
 
 # ---- registered operators -----------------------------------------------------------------------
 
@@ -235,7 +249,7 @@ ANY_GLOBAL_HOOK = Name(torch.nn.modules.module, "_has_any_global_hook")
 MAKE_SUBCLASS = Name(torch.Tensor, "_make_subclass")
 
 #: Puts a list of tensors into one nested tensor. Needed from the first trace.
-MAKE_NESTED = Name(torch._C._nested, "nested_tensor")
+MAKE_NESTED = Name(importlib.import_module("torch._C._nested"), "nested_tensor")
 
 #: The module of the methods of `torch.Tensor` that are written in Python. In it `has_torch_function*` (public names)
 #: are patched. Needed from the first trace.

@@ -163,7 +163,7 @@ class Aliasing:
         return []
 
     def after_write(self, tensor: torch.Tensor, slot: int, moved: bool = False) -> None:
-        """`tensor` holds the result of `slot` now; whoever shares its memory sees it, unless only `tensor` has moved."""
+        """`tensor` holds the result of `slot` now; who shares its memory sees it, unless only `tensor` has moved."""
         self.readers.pop(id(tensor), None)
         key = storage_key(tensor)
         if key is None:

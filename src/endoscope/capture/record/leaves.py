@@ -70,7 +70,7 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def parts_of_wrapper(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors inside a subclass that only wraps others (`torch.Tensor._make_wrapper_subclass`), as far as it says."""
+    """The tensors inside a subclass that only wraps others (`_make_wrapper_subclass`), as far as it says."""
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is None or tensor.__class__ in (torch.Tensor, torch.nn.Parameter):
         return []

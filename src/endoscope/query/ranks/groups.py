@@ -86,11 +86,13 @@ class Wholes:
         self._complete: dict[Identity, int] = {}
         self.why_not: dict[Identity, tuple[str, tuple[int, ...]]] = {}  # reason, ranks: of what has no whole at all
         self.shapeless: set[int] = set()  # keys whose shape is not that of a whole
+        self.arrangements: dict[Identity, Arrangement] = {}  # where most ranks were there
 
     def number_of(self, identity: Identity, arrangement: Arrangement, is_complete: bool) -> int:
         """Of a tensor of which something is missing, the number that it has where nothing is."""
         if not is_complete and identity in self._complete:
             return self._complete[identity]
+        self.arrangements.setdefault(identity, arrangement)
         number = self._numbers.setdefault(arrangement.key, len(self._numbers))
         self.by_number[number] = arrangement.key
         if is_complete:

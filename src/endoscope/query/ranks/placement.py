@@ -23,7 +23,7 @@ from endoscope.store.sealed import load
 REPLICATE, SHARD, BATCH, LOCAL, PARTIAL = "replicate", "shard", "batch", "local", "partial"
 
 UNTIED = "nothing says how the tensors of this name on several ranks belong together"
-IS_LOCAL = "it is of each rank alone, before the ranks reduce it"
+IS_LOCAL = "each rank has one of its own"
 IS_PARTIAL = "each rank has a summand of it, and the statistics of summands do not tell those of the sum"
 BAD_SHARDS = "the parts that the ranks have do not make up a whole"
 

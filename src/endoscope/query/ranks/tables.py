@@ -16,6 +16,7 @@ from endoscope.query.ranks import graphs, one_step, reasons, rows
 from endoscope.query.ranks.columns import WholeColumns
 from endoscope.query.ranks.groups import Group, Grouping, Identity, Wholes, batches_of, identity_of
 from endoscope.query.ranks.metrics import WholeMetrics, of_attempts, over_ranks
+from endoscope.query.ranks.placement import Arrangement
 from endoscope.query.ranks.raw import WholeRaw, kept_in
 from endoscope.query.ranks.samples import SampleColumns
 from endoscope.query.ranks.sources import Source
@@ -99,6 +100,13 @@ class WholeTables(Tables):
         with self.lock:
             self.steadily(lambda steps: None)
             return dict(self._wholes.why_not)
+
+    @property
+    def arrangements(self) -> Mapping[Identity, Arrangement]:
+        """How each tensor lies on the ranks."""
+        with self.lock:
+            self.steadily(lambda steps: None)
+            return dict(self._wholes.arrangements)
 
     @property
     def lacking(self) -> dict[int, tuple[int, ...]]:
