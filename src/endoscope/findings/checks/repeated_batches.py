@@ -10,7 +10,6 @@ from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, WARNING
 
-
 _LOOKED_AT = 6  # pairs of batches
 
 

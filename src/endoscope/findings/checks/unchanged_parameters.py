@@ -56,8 +56,8 @@ def _stops(facts: Facts, limits: Limits) -> Iterator[Seen]:
     mask[order[after]] = True
     yield Seen(
         severity=WARNING, title="no weight moves any more",
-        detail=f"Since step {facts.numbers[order[last]]} none of {len(weights)} weights has changed, at {len(after)} of "
-        f"{len(seen)} recorded steps: {why}.",
+        detail=f"Since step {facts.numbers[order[last]]} none of {len(weights)} weights has changed, at {len(after)} "
+        f"of {len(seen)} recorded steps: {why}.",
         value=len(after) / len(seen), threshold=limits["stopped"], tensor=rows.tensors[int(weights[0])], cause="stops",
         causes=(
             "A learning rate that a schedule has brought to zero.", "A gradient scaler that skips every step.",
