@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "say what looks wrong in recordings"
 NOT_CHECKED = 3  # exit code, also for trials without a step; 0: nothing above info, 1: warnings, 2: errors
+_FEWEST = 20  # samples or steps with what is explained: fewer are no base for advice
 _MOST_PAIRS = 20  # of things that happen together
 
 
@@ -181,6 +182,7 @@ def _print_conclusion(findings: Sequence[Finding], path: Path) -> None:
 def _print_together(pairs: Sequence[Correlation]) -> None:
     from endoscope.cli.told import wrapped
 
+    pairs = [pair for pair in pairs if not pair.between_outliers and pair.n >= _FEWEST]
     if not pairs:
         print("\nNothing happens together more often than by chance.")
         return

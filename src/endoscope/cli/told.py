@@ -25,10 +25,10 @@ def told(findings: Sequence[Finding], trials: Sequence[str], verbose: bool) -> I
         if len(trials) > 1 and trial:
             yield f"{trial}: {_counted(own)}"
         shown = own if verbose else [one for one in own if one.severity != INFO or one.check == NO_STEPS]
-        causes = [one for one in shown if _cause_of(one, shown) is None]
-        for cause in causes:
+        roots = [_root(one, shown) for one in shown]
+        for cause in (one for one, root in zip(shown, roots, strict=True) if root is one):
             number += 1
-            followers = [one for one in shown if _first_cause(one, shown) is cause]
+            followers = [one for one, root in zip(shown, roots, strict=True) if root is cause and one is not cause]
             yield entry(number, cause, followers, verbose)
     silent = [name for name in trials if name not in {one.trial for one in findings}]
     if len(trials) > 1 and findings and silent:
@@ -52,14 +52,15 @@ def _cause_of(one: Finding, others: Sequence[Finding]) -> Finding | None:
     return next((other for other in found if other is not one), None)
 
 
-def _first_cause(one: Finding, others: Sequence[Finding]) -> Finding | None:
-    """Upwards, until nothing explains it; None if nothing does at all."""
-    seen, cause = [one], _cause_of(one, others)
-    found = cause
-    while cause is not None and not any(cause is other for other in seen):
-        seen.append(cause)
-        found, cause = cause, _cause_of(cause, others)
-    return found
+def _root(one: Finding, others: Sequence[Finding]) -> Finding:
+    """Upwards, until nothing explains it. Of some that explain each other, the most important one speaks for all."""
+    way = [one]
+    while (cause := _cause_of(way[-1], others)) is not None:
+        again = next((place for place, other in enumerate(way) if other is cause), None)
+        if again is not None:
+            return next(other for other in others if any(other is member for member in way[again:]))
+        way.append(cause)
+    return way[-1]
 
 
 def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verbose: bool = True) -> str:
@@ -73,6 +74,10 @@ def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verb
     lines = [head, *wrapped("", finding.detail)]
     if finding.check != NO_STEPS and finding.trial:
         lines += wrapped("seen: ", when(finding))
+    if finding.usual is not None:
+        low, high = finding.usual
+        usual = f"{low:.2g} to {high:.2g} in healthy trainings of this kind"
+        lines += wrapped("usual: ", usual + (f"; {finding.strength:.2g} times beyond" if finding.strength > 1 else ""))
     if finding.source:
         lines += wrapped("source: ", finding.source)
     if finding.also:

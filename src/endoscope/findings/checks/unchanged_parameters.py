@@ -41,6 +41,9 @@ def _stops(facts: Facts, limits: Limits) -> Iterator[Seen]:
     of_those = gradient[:, moved]
     usual = float(np.median(of_those[of_those > 0])) if (of_those > 0).any() else 0.0
     largest = np.nanmax(np.where(np.isnan(gradient), -1.0, gradient), axis=0)
+    broken = facts.updates["nans"].max(initial=0, where=facts.updates.there) > 0
+    if broken:
+        return  # NaN is added to NaN: that is another matter
     # Where training has arrived the gradient is tiny; where it was dropped there is none.
     goes_on = (largest < 0) | (largest > limits["stopped_gradient"] * usual)
     trains = np.isin(facts.types[order], np.unique(facts.types[order][moved].astype(str)))

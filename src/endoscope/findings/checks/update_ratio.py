@@ -107,6 +107,7 @@ CHECK = Check(
         "tiny": 1e-4,
         "others": 1e-4,
     },
+    quantity="update_ratio",
     evidence=Evidence(("norm",), of="update"),
     causes=("A learning rate that is too large, or too small.", "Weights that began too small, or too large."),
     remedies=(
