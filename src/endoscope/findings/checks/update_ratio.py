@@ -16,7 +16,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The applied change, not learning rate times gradient: optimizers scale, clip and decay."""
     rows = facts.parameters
     weights = rows.rows(lambda tensor: tensor.is_matrix)
-    if not len(weights) or "LBFGS" in facts.optimizer_classes():  # which looks for the length of each step
+    if (
+        not len(weights) or not facts.steps or "LBFGS" in facts.optimizer_classes()
+    ):  # which looks for the length of each step
         return
     ratio = facts.parameter_updates[weights] / rows["norm"][weights]
     moving = np.isfinite(ratio) & (ratio > 0)
@@ -98,11 +100,11 @@ CHECK = Check(
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={
-        "high": 0.1,
+        "high": 0.08,
         "error_high": 1.0,
         "low": 1e-5,
         "steps": 5,
-        "first": 0.5,
+        "first": 0.9,
         "first_steps": 3,
         "tiny": 1e-4,
         "others": 1e-4,
