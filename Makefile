@@ -5,6 +5,7 @@
 #   make test     the whole test suite
 #   make check    lint, formatting, types, house rules
 #   make bench    every benchmark, each prints one table
+#   make prose    check the English of the documentation, messages and docstrings; fetches textlint once
 #   make docs     check the documentation: links, headings, examples
 #   make generated  write what follows from the code: the table of statistics, the types of the page
 #   make page     build the web page into the package (installing does it too)
@@ -24,7 +25,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and
 
 DOCS_TESTS := $(wildcard tests/house/test_docs*.py) tests/house/test_links.py tests/house/test_examples.py
 
-.PHONY: help demo test check bench docs generated page kernels bytecode install graphviz chromium clean
+.PHONY: help demo test check prose bench docs generated page kernels bytecode install graphviz chromium clean
 .DEFAULT_GOAL := help
 
 help:
@@ -76,6 +77,11 @@ check: $(INSTALLED) page
 	$(BIN)/mypy
 	$(PAGE) types
 	$(BIN)/python -m pytest -q tests/house
+	@$(MAKE) --no-print-directory prose
+
+# The written style: docs/prose/README.md. Node has to be there; the page needs it, too.
+prose: $(INSTALLED)
+	@docs/prose/check.sh $(CURDIR)/$(BIN)/python
 
 # Files named peer* are started by the benchmarks themselves, inside the peer's own environment.
 bench: $(INSTALLED) page kernels bytecode

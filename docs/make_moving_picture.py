@@ -44,7 +44,8 @@ SCENES: list[tuple[str, dict[str, Any]]] = [
     ("4  The cause, in your code: network.py:32", BELOW),
 ]
 #: In the last scene, what is written in the code is framed.
-FRAME = """() => [...document.querySelectorAll("*")].filter(one => !one.children.length && one.textContent === "network.py:32")
+FRAME = """() => [...document.querySelectorAll("*")]
+    .filter(one => !one.children.length && one.textContent === "network.py:32")
     .forEach(one => { one.style.outline = "3px solid #c40"; one.style.outlineOffset = "4px"; })"""
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -64,11 +64,16 @@ ALL = [
 
 
 def wait_for_findings(server: str) -> None:
-    """Until all trials have been checked: the page then knows at once what looks wrong."""
-    with urlopen(f"{server}api/catalog") as answer:
+    """Until all trials have been checked: the page then knows at once what looks wrong. `server` has the token."""
+    home, _, token = server.partition("?token=")
+
+    def asked(path: str) -> Request:
+        return Request(f"{home}api/{path}", headers={"Authorization": f"Bearer {token}"})
+
+    with urlopen(asked("catalog")) as answer:
         trials = [trial["name"] for trial in json.load(answer)["trials"]]
     while trials:
-        with urlopen(f"{server}api/trials/{quote(trials[0])}/findings") as answer:
+        with urlopen(asked(f"trials/{quote(trials[0])}/findings")) as answer:
             trials = trials[1:] if not json.load(answer)["checking"] else trials
         time.sleep(0.2)
 

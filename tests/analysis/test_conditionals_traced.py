@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 import endoscope
 from endoscope.analysis.branching.conditionals import Test, Unlocated
-from endoscope.capture.views.decisions import decisions_by_node
 
 
 def told(model: Any, x: Any) -> list[str]:
     trace = endoscope.trace(model, x)
     lines = []
-    for found in decisions_by_node(trace):
+    for found in trace.decisions_by_node:
         types = [" ".join(trace.raw(n).facts.type for n in part) for part in (found.test_ops, found.branch_ops)]
         kind = found.test.kind if isinstance(found.test, Test) else "?"
         lines.append(f"{kind} {found.value} -> {found.branch}; {types[0]} | {types[1]}".strip())
@@ -99,7 +98,7 @@ def test_two_tensors_make_one_decision() -> None:
         return y
 
     trace = endoscope.trace(f, torch.ones(2))
-    found = decisions_by_node(trace)
+    found = trace.decisions_by_node
     assert [len(d.steering) for d in found] == [2, 2]
     assert [d.branch for d in found] == ["then", "then"]
     assert [d.settled for d in found] == [False, True]
@@ -126,7 +125,7 @@ def test_a_test_inside_torch_is_not_one_of_yours() -> None:
         normal = torch.distributions.Normal(x, x.exp(), validate_args=True)
         return normal.mean * 2
 
-    found = decisions_by_node(endoscope.trace(f, torch.zeros(2)))
+    found = endoscope.trace(f, torch.zeros(2)).decisions_by_node
     assert found
     for decision in found:
         assert isinstance(decision.test, Unlocated)

@@ -12,7 +12,7 @@ from shutil import which
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 import endoscope
 from tests.browser.recordings import record
@@ -123,6 +123,7 @@ def visit(browser: Browser, complaints: list[str]) -> Iterator[Visit]:
 
     def go(address: str, **options: Any) -> Page:
         window = browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **options})
+        remember_token(window, address)
         window.set_default_timeout(PATIENCE_MS)
         windows.append(window)
         window.on("page", lambda page: _watch(page, address, complaints))
@@ -135,6 +136,21 @@ def visit(browser: Browser, complaints: list[str]) -> Iterator[Visit]:
     for window in windows:
         window.close()
     assert complaints == []
+
+
+_TOKENS: dict[str, str] = {}  # of the servers that were started, by their origin
+
+
+def remember_token(window: BrowserContext, address: str) -> None:
+    """A copied link has no token; whoever opens it here was told the address, and has been here before."""
+    origin = "/".join(address.split("/")[:3])
+    if "?token=" in address:
+        _TOKENS[origin] = address.partition("?token=")[2].partition("#")[0]
+    token = _TOKENS.get(origin, "")
+    window.add_init_script(f"""if (location.origin === '{origin}' && window === window.top) {{
+      sessionStorage.setItem('endoscope-token', '{token}');
+      localStorage.setItem('endoscope-guide', 'seen');
+    }}""")
 
 
 def _watch(page: Page, address: str, complaints: list[str]) -> None:

@@ -94,9 +94,7 @@ def test_one_entry_for_each_cause_as_the_command_says(home: str, visit: Visit, t
         expect(entries.nth(place).get_by_role("img", name=cause.severity)).to_be_visible()
     expect(entries.first).to_contain_text("since step 6")
     expect(page.get_by_role("tab", name="Findings")).to_have_accessible_name("Findings 1 error, 1 warning")
-    expect(
-        page.get_by_role("navigation", name="Tabs").get_by_role("button", name="Findings 1 error, 1 warning")
-    ).to_be_visible()
+    expect(page.get_by_role("banner").get_by_role("button", name="Findings 1 error, 1 warning")).to_be_visible()
     expect(page.get_by_role("tabpanel")).to_contain_text("checks over 20 recorded steps")
 
 
@@ -255,6 +253,6 @@ def test_axe_finds_nothing_serious(home: str, visit: Visit, scheme: str) -> None
 def test_nothing_is_cut_off(home: str, visit: Visit, size: dict[str, int]) -> None:
     for state in ({}, {"tab": "findings"}):
         page = visit(look(home, finding=ID, **state), viewport=size)
-        expect(page.get_by_role("navigation", name="Tabs")).to_contain_text("Findings2", timeout=PATIENCE_MS)
+        expect(page.get_by_role("banner")).to_contain_text("Findings2", timeout=PATIENCE_MS)
         width, height = page.evaluate("() => [document.documentElement.scrollWidth, document.body.scrollHeight]")
         assert width <= size["width"] and height <= size["height"]

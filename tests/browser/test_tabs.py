@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 import endoscope
 from endoscope.query.recording import Recording
@@ -21,7 +22,6 @@ from tests.browser.helpers import (
     press_radio,
     select_node,
     state_of,
-    statistic,
     step_shown,
     tensor,
 )
@@ -79,16 +79,52 @@ def test_compare_two_steps(page: Page, trials: dict[str, Recording]) -> None:
     panel = go_to_tab(page, "Compare")
     panel.get_by_role("button", name="with the first step, 0").click()
     settle(page)
-    sides = page.get_by_role("region", name=re.compile("^(Selected tensor|Tensor B)$"))
     recorded = [trials["leaky"].statistics("cell", step)["std"] for step in (last, 0)]
-    shown = [number(statistic(sides.nth(place), "std")) for place in (0, 1)]
+    shown = compared(panel, "std")
     assert shown == pytest.approx(recorded, rel=0.01)
+    for chart in ("std of A and B over steps", "std, A ÷ B, over steps"):
+        expect(panel.get_by_role("group", name=chart)).to_be_visible()
+    expect(panel.get_by_role("img", name=re.compile("^Histogram of A: .* and B: "))).to_be_visible()
+    expect(panel.get_by_role("img", name="A minus B in each bar of the histograms")).to_be_visible()
     panel.get_by_role("button", name="Swap A and B").click()
     settle(page)
-    assert [number(statistic(sides.nth(place), "std")) for place in (0, 1)] == shown[::-1]
+    assert compared(panel, "std") == shown[::-1]
+    panel.get_by_text("more that may differ").click()
     panel.get_by_role("button", name="link everything").click()
     settle(page)
     assert not [name for name in state_of(page) if name.startswith("b.")]
+
+
+def compared(panel: Locator, name: str) -> list[float]:
+    """What stands below A and below B in the table of statistics."""
+    table = panel.get_by_role("region", name="statistics, A − B")
+    cells = table.get_by_role("row").filter(has=panel.page.get_by_role("rowheader", name=name, exact=True))
+    return [number(cells.get_by_role("cell").nth(place).inner_text()) for place in (0, 1)]
+
+
+def test_where_two_trials_differ_most(page: Page, trials: dict[str, Recording]) -> None:
+    select_node(page, "cell")
+    step = step_shown(page)
+    panel = go_to_tab(page, "Compare")
+    choose(page, "trial of B", "plain", panel)
+    rows = panel.get_by_role("region", name="Where A and B differ most at this step").get_by_role("row")
+    first = rows.nth(1)
+    name = first.get_by_role("button").inner_text().split(" · ")
+    pass_ = next((int(word.split()[1]) for word in name if word.startswith("pass ")), 1)
+    a, b = (
+        trials[trial].statistics(
+            name[0], step, role=name[1] if len(name) > 1 and "pass" not in name[1] else "", pass_=pass_
+        )["std"]
+        for trial in ("leaky", "plain")
+    )
+    assert number(first.get_by_role("cell").nth(0).inner_text()) == pytest.approx(a, rel=0.01)
+    assert number(first.get_by_role("cell").nth(1).inner_text()) == pytest.approx(b, rel=0.01)
+    assert number(first.get_by_role("cell").nth(2).inner_text().replace("×", "")) == pytest.approx(a / b, rel=0.06)
+    last = rows.last.get_by_role("cell").nth(2).inner_text().replace("×", "")
+    assert abs(math.log(a / b)) >= abs(math.log(number(last))) - 0.05
+    first.get_by_role("button").click()
+    settle(page)
+    assert state_of(page)["node"] == name[0]
 
 
 def test_compare_two_trials(page: Page, trials: dict[str, Recording]) -> None:
@@ -96,9 +132,8 @@ def test_compare_two_trials(page: Page, trials: dict[str, Recording]) -> None:
     step = step_shown(page)
     panel = go_to_tab(page, "Compare")
     choose(page, "trial of B", "plain", panel)
-    sides = page.get_by_role("region", name=re.compile("^(Selected tensor|Tensor B)$"))
     recorded = [trials[name].statistics("cell.weight_hh", step)["norm"] for name in ("leaky", "plain")]
-    assert [number(statistic(sides.nth(n), "norm")) for n in (0, 1)] == pytest.approx(recorded, rel=0.01)
+    assert compared(panel, "norm") == pytest.approx(recorded, rel=0.01)
 
 
 def test_metrics(page: Page, trials: dict[str, Recording]) -> None:

@@ -65,7 +65,9 @@ def test_the_page_is_there_while_it_trains_and_afterwards(
     answers = []
 
     def wait(viewer: Viewer) -> None:
-        with urllib.request.urlopen(viewer.address + "api/views") as answer:
+        address = f"http://127.0.0.1:{viewer.port}/api/views"
+        asked = urllib.request.Request(address, headers={"Authorization": f"Bearer {viewer.token}"})
+        with urllib.request.urlopen(asked) as answer:
             answers.append(answer.read().decode())
         viewer.close()
 

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -46,7 +48,8 @@ def test_it_looks_until_nobody_writes_and_once_more(
     looks = [[finding("a", WARNING)], [finding("a"), finding("b", WARNING)], [finding("a"), finding("c")]]
     running, told, waits = iter([True, True, False]), [], []
     monkeypatch.setattr(following, "_is_any_running", lambda path: next(running))
-    monkeypatch.setattr(following.time, "sleep", waits.append)
+    # Not `time` itself: threads that other tests have left behind may be asleep at any moment.
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=waits.append, monotonic=time.monotonic))
     command, file = script(tmp_path)
     left = iter(looks)
     found = following.follow(tmp_path, lambda: next(left), told.append, command, 7.0)

@@ -213,7 +213,9 @@ def lines_of(stream: object) -> Iterator[str]:
 
 
 def fetch(address: str, path: str) -> object:
-    with urllib.request.urlopen(address.partition("#")[0] + path, timeout=60) as answer:
+    home, _, token = address.partition("#")[0].partition("?token=")
+    asked = urllib.request.Request(home + path, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         return json.load(answer)
 
 
@@ -228,7 +230,7 @@ def test_the_page_is_there_while_the_script_runs_and_ends_with_it(tmp_path: Path
         (tmp_path / "stop").touch()
         rest = "".join(said)
     assert process.returncode == 0
-    assert address.endswith("#v=1&trial=mine")
+    assert address.endswith("#v=1&tab=graph&trial=mine")
     assert isinstance(trial, dict) and trial["steps"]
     assert "Endoscope: what looks wrong:  endoscope check runs/mine" in rest
     assert "run.watch(body, optimizer)" in rest

@@ -60,13 +60,14 @@ def look(runs: Path) -> None:
     assert len(recording.series("0", "std").values) == len(recording.steps)
     endoscope.diagnose(runs)
     viewer = endoscope.show(runs, port=0)
-    page, catalog = (fetch(viewer.address + path) for path in ("", "api/catalog"))
+    page, catalog = (fetch(f"http://127.0.0.1:{viewer.port}/{path}", viewer.token) for path in ("", "api/catalog"))
     assert b"<script" in page and name.encode() in catalog
     viewer.close()
 
 
-def fetch(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=60) as answer:
+def fetch(address: str, token: str) -> bytes:
+    asked = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         return bytes(answer.read())
 
 

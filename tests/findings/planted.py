@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import endoscope
-from tests.findings import incomplete
+from tests.findings import incomplete, ranks
 from tests.findings.runs import blobs, classifier, curve, filled, scaled, train, two_losses
 
 Planted = tuple[Callable[[Path], Path], str | None]
@@ -29,6 +29,12 @@ def fault(check: str, node: str | None = None) -> Callable[[Callable[[Path], Pat
 fault("no_steps")(incomplete.never_called)
 fault("lost_steps")(incomplete.full_disk)
 fault("lost_parts")(incomplete.another_model)
+fault("lost_ranks")(ranks.killed)
+fault("ranks_drift_apart", "w")(ranks.drifting)
+fault("unsynchronised_gradients", "w")(ranks.unsynchronised)
+fault("ranks_see_same_data", "input")(ranks.same_data)
+fault("outlying_rank")(ranks.one_bad_shard)
+fault("straggler")(ranks.slow)
 
 
 class Log(nn.Module):

@@ -200,7 +200,7 @@ def test_a_watched_model_that_is_not_the_one_that_is_called(tmp_path: Path) -> N
 
 
 NO_GRAPH = GapRecord("", "", "the graph is not known: this step called other modules than those before")
-NO_GRADIENTS = GapRecord("", "gradient", "gradients arrived, and no backward pass was seen beginning")
+NO_GRADIENTS = GapRecord("", "gradient", "gradients arrived, but no beginning of a backward pass was seen")
 
 
 def parts(path: Path) -> list[str]:

@@ -22,12 +22,12 @@ from endoscope.findings.change_points import Change, Shift
 from endoscope.findings.finding import Finding
 from endoscope.findings.together import Correlation, Interval
 from endoscope.query.catalog import Recordings
+from endoscope.query.reading.tables import Tables
+from endoscope.query.reading.values import Histogram
 from endoscope.query.recording import Gap, Note, Recording
 from endoscope.query.series import Series
 from endoscope.query.sql import Answer
 from endoscope.query.steps import Step
-from endoscope.query.tables import Tables
-from endoscope.query.values import Histogram
 from endoscope.replay.divergence import Apart, Comparison
 from endoscope.replay.report import Failure, Report
 from endoscope.schema.graph import GraphEdge

@@ -1,7 +1,7 @@
 """Docs are code: every command and every settings file in README and docs is tried, beside a trial recorded for it.
 
-Programs that are not ours (mail, notify-send) are stand-ins that do nothing. Installation is what `make`, the job *wheels* and
-`test_smoke.py` do; here its lines are only compared with the package.
+Programs that are not ours (mail, notify-send) are stand-ins that do nothing. Installation is what `make`, the job
+*wheels* and `test_smoke.py` do; here its lines are only compared with the package.
 """
 
 import os

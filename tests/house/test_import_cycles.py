@@ -11,9 +11,7 @@ from tests.house import imports
 from tests.house.tree import PACKAGE, SRC, sources
 
 #: Cycles that are still there, by their files below the package. None may be added and none may grow.
-KNOWN = (
-    "findings/checks/nonfinite findings/origin_nonfinite",
-)
+KNOWN = ("findings/checks/nonfinite findings/origin_nonfinite",)
 
 Graph = Mapping[str, set[str]]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from endoscope.query.columns import Columns
+from endoscope.query.reading.columns import Columns
 from endoscope.schema.recording import Key
 from endoscope.store.reader import RankReader
 from endoscope.store.writer import TrialWriter

@@ -49,7 +49,7 @@ def test_every_table_has_the_rows_of_to_arrow(trials: Recordings, table: str) ->
     recording = trials["first"]
     found = recording.sql(f"select * from {table}").to_arrow()
     expected = recording.to_arrow(table)
-    assert set(found.column_names) == set(expected.column_names) | {"trial"}
+    assert set(found.column_names) == set(expected.column_names) | {"trial", "rank"}
     assert found.num_rows == expected.num_rows > 0
     for name in expected.column_names:
         assert sorted(map(str, found[name].to_pylist())) == sorted(map(str, expected[name].to_pylist()))

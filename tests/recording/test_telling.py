@@ -58,6 +58,29 @@ def test_no_model_was_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "no model was watched" not in capsys.readouterr().err
 
 
+def test_an_optimizer_that_trains_an_unwatched_model_is_said_at_once(tmp_path: Path) -> None:
+    model = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = endoscope.Run(tmp_path)
+    with pytest.warns(RecordingWarning, match="SGD has made 3 updates, but no model is watched. Call run.watch"):
+        loop(model, optimizer, 3)
+    run.watch(model, optimizer)
+    loop(model, optimizer, 2)
+    run.close()
+    assert len(endoscope.open(run.path).steps) == 2
+
+
+def test_steps_that_are_said_by_hand_need_no_model(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    model = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with endoscope.Run(tmp_path) as run:
+        for _ in range(5):
+            with run.step() as step:
+                step.tag("mine", torch.ones(3))
+                loop(model, optimizer, 1)
+    assert not [one for one in recwarn.list if issubclass(one.category, RecordingWarning)]
+
+
 def test_no_step_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with endoscope.Run(tmp_path) as run:
         run.watch(nn.Linear(4, 3))

@@ -37,8 +37,8 @@ def taken() -> Iterator[int]:
 
 def test_show_serves_until_it_is_closed(runs: Path) -> None:
     viewer = endoscope.show(runs, port=0)
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", viewer.address) and viewer.address in repr(viewer)
-    with urllib.request.urlopen(viewer.address + "api/catalog", timeout=10) as answer:
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+", viewer.address) and viewer.address in repr(viewer)
+    with urllib.request.urlopen(asked(viewer), timeout=10) as answer:
         assert len(json.load(answer)["trials"]) == 2
     viewer.close()
     assert "closed" in repr(viewer)
@@ -46,16 +46,24 @@ def test_show_serves_until_it_is_closed(runs: Path) -> None:
         urllib.request.urlopen(viewer.address, timeout=5)
 
 
-def test_another_host_needs_a_token(runs: Path) -> None:
-    viewer = endoscope.show(runs, port=0, host="0.0.0.0")
-    local = f"http://127.0.0.1:{viewer.port}/api/catalog"
+def asked(viewer: launch.Viewer) -> urllib.request.Request:
+    address = f"http://127.0.0.1:{viewer.port}/api/catalog"
+    return urllib.request.Request(address, headers={"Authorization": f"Bearer {viewer.token}"})
+
+
+def asked_at(address: str, path: str) -> urllib.request.Request:
+    home, _, token = address.partition("?token=")
+    return urllib.request.Request(home + path, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_token_is_needed(runs: Path, host: str) -> None:
+    viewer = endoscope.show(runs, port=0, host=host)
     try:
-        token = viewer.address.partition("?token=")[2]
-        assert len(token) > 20
+        assert len(viewer.token) > 20 and viewer.address.endswith(f"?token={viewer.token}")
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(local, timeout=10)
-        asked = urllib.request.Request(local, headers={"Authorization": f"Bearer {token}"})
-        assert urllib.request.urlopen(asked, timeout=10).status == 200
+            urllib.request.urlopen(asked(viewer).full_url, timeout=10)
+        assert urllib.request.urlopen(asked(viewer), timeout=10).status == 200
     finally:
         viewer.close()
 
@@ -134,7 +142,7 @@ def test_the_command_serves_and_follows_a_training(tmp_path: Path) -> None:
         address = process.stdout.readline().split()[-1]
         assert address.startswith("http://127.0.0.1:")
         lines: queue.Queue[str] = queue.Queue()
-        events = urllib.request.urlopen(address + "api/events", timeout=30)
+        events = urllib.request.urlopen(asked_at(address, "api/events"), timeout=30)
         assert events.headers["content-type"].startswith("text/event-stream")
         threading.Thread(target=_forward, args=(events, lines), daemon=True).start()
         assert _next(lines)["steps"] == 1

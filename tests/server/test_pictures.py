@@ -69,7 +69,7 @@ def test_modules_open_and_close() -> None:
     assert closed["head"]["labels"] == ["x", "m", "out"] and closed["head"]["opened"] == []
     assert opened["head"]["labels"] == ["x", "m", "w", "a", "output", "out"] and opened["head"]["opened"] == ["m"]
     assert opened == everything == read(picture(drawable, None, {}))  # small enough to be open at first
-    assert opened["flags"] == [0, 1, 2, 0, 0, 0] and opened["tensor"] == [0, -1, 1, 2, 3, 4]
+    assert opened["flags"] == [8, 1, 2, 8, 8, 8] and opened["tensor"] == [0, -1, 1, 2, 3, 4]
     assert opened["entry"][0] == opened["entry"][1] == opened["points"][0]  # a straight line in
     assert closed["head"]["addresses"] == ["m"] and closed["address"] == [-1, 0, -1] and closed["size"] == [0, 3, 0]
 

@@ -89,8 +89,8 @@ GAPS = {
         2**29,
         "sparse and would have 536870912 elements",
     ),
-    "memory given back": (lambda: without_memory(torch.ones(4)), 4, "memory was given back"),
-    "memory of a view given back": (lambda: without_memory(torch.ones(9)[3:]), 6, "memory was given back"),
+    "memory given back": (lambda: without_memory(torch.ones(4)), 4, "memory was freed"),
+    "memory of a view given back": (lambda: without_memory(torch.ones(9)[3:]), 6, "memory was freed"),
     "packed floats": (lambda: torch.zeros(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2), 4, "could not read"),
 }
 

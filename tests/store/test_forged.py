@@ -23,7 +23,7 @@ from endoscope.errors import DamageWarning, EndoscopeError
 from endoscope.query import bulk, one_sample, presence
 from endoscope.query.catalog import Recordings
 from endoscope.query.recording import Recording
-from endoscope.schema.recording import TABLES, GapRecord
+from endoscope.schema.recording import TABLES, GapRecord, TimesRecord
 from endoscope.store.sealed import seal
 from endoscope.store.writer import TrialWriter
 from tests.store.forging import read_journal, replace_file, reseal, rewrite, write_journal
@@ -39,6 +39,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         graph = {"nodes": [{"node": "layer.0"}], "edges": [[0, 0, ["0"]]]}
         writer.write_step(step_record(writer, number, graph=graph, categories=["a", "b"]))
         writer.write_note(number, 0.0, "a note")
+        writer.write_times(TimesRecord(number, "train", 0, 1, 0.4, 0.1, 0.1, 0.1, 0.1, 0.4, 10**6))
         writer.write_gap(number, 0.0, GapRecord("layer.0", "value", "a reason"))
     writer.close()
     return writer.path

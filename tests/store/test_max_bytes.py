@@ -101,8 +101,8 @@ def test_what_is_left_out_of_a_step_that_is_too_large(tmp_path: Path) -> None:
     assert recording.metrics["loss"].steps.tolist() == [0, 1, 2]
     said = [(gap.step, gap.reason) for gap in recording.gaps if "too little room" in gap.reason]
     assert said == [
-        (1, "too little room for statistics per sample and per unit within max_bytes=40000; not said again"),
-        (2, "too little room for what was recorded of the step within max_bytes=40000; not said again"),
+        (1, "too little room for statistics per sample and per unit within max_bytes=40000; this is said once"),
+        (2, "too little room for what was recorded of the step within max_bytes=40000; this is said once"),
     ]
     assert recording.verify() and bytes_of(writer) <= 40_000
 

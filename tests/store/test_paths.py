@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from endoscope.errors import BadArgument, StoreError
-from endoscope.store import paths
+from endoscope.store import description, paths, sealed
+from endoscope.store.joining import Member
 from endoscope.store.writer import TrialWriter
-from tests.store.made_up import write_trial
+from tests.store.made_up import step_record, write_trial
 
 
 def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
@@ -65,14 +66,37 @@ def test_a_budget_of_nothing(tmp_path: Path) -> None:
         TrialWriter.create(tmp_path, "a", max_bytes=0)
 
 
-def test_other_ranks_join_the_trial(tmp_path: Path) -> None:
-    first = TrialWriter.create(tmp_path, "a")
-    second = TrialWriter.create(tmp_path, first.name, rank=1)
+def test_processes_of_a_job_join_one_trial(tmp_path: Path) -> None:
+    first = TrialWriter.create(tmp_path, "a", member=Member(1, 2, "job"))
+    second = TrialWriter.create(tmp_path, "a", member=Member(0, 2, "job"))
     assert second.path == first.path and paths.ranks_of(first.path) == [0, 1]
-    with pytest.raises(StoreError, match="Rank 1 cannot be recorded"):
-        TrialWriter.create(tmp_path, "a", rank=1)
-    with pytest.raises(StoreError, match="Rank 2 cannot be recorded"):
-        TrialWriter.create(tmp_path, "nobody made this", rank=2)
+    other = TrialWriter.create(tmp_path, "a", member=Member(1, 2, "another job"))
+    alone = TrialWriter.create(tmp_path, "a")
+    assert [other.name, alone.name] == ["a-2", "a-3"]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_process_that_restarts_writes_another_attempt(tmp_path: Path) -> None:
+    member = Member(1, 2, "job")
+    for attempt in range(3):
+        writer = TrialWriter.create(tmp_path, "a", member=member)
+        assert writer.place.folder == paths.rank_folder(tmp_path / "a", 1, attempt)
+        writer.write_step(step_record(writer, attempt))
+    assert paths.attempts_of(tmp_path / "a", 1) == [0, 1, 2]
+    resumed = TrialWriter.create(tmp_path, "a", member=member._replace(job="another job"), resume=True)
+    assert resumed.next_step == 3 and resumed.place.folder.name == "attempt-3"
+
+
+def test_only_the_first_process_writes_what_is_shared(tmp_path: Path) -> None:
+    for rank in (1, 0):
+        writer = TrialWriter.create(tmp_path, "a", member=Member(rank, 2, "job"), config={"of": rank})
+        writer.update_config({"more": rank})
+        writer.write_meshes([{"names": ["data"], "shape": [2], "ranks": [0, 1], "coordinate": [rank]}])
+    assert description.read(tmp_path / "a")[0]["config"] == {"of": 0, "more": 0}
+    found = sealed.unseal((tmp_path / "a" / "rank-1" / "rank.json").read_bytes())
+    assert found is not None
+    assert found["config"] == {"of": 1, "more": 1} and found["meshes"][0]["coordinate"] == [1]
+    assert (found["rank"], found["world_size"], found["job"], found["attempt"]) == (1, 2, "job", 0)
 
 
 def test_trials_are_listed_by_name_with_numbers_as_numbers(tmp_path: Path) -> None:

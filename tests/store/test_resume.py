@@ -22,7 +22,9 @@ from endoscope.errors import BadArgument, DamageWarning, StoreError
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import Key
 from endoscope.store.commits.journal import from_line
+from endoscope.store.joining import Member
 from endoscope.store.limit import upkeep
+from endoscope.store.reader import RankReader
 from endoscope.store.writer import TrialWriter
 from tests.house.tree import ROOT
 from tests.store.made_up import check_steps, measured, step_record, write_trial
@@ -104,10 +106,13 @@ def test_a_lost_journal(tmp_path: Path) -> None:
 def test_another_rank(tmp_path: Path) -> None:
     write_trial(tmp_path, steps=range(2))
     for _ in range(2):
-        writer = resume(tmp_path, rank=1)
+        writer = resume(tmp_path, member=Member(1, 2, "job"))
         writer.write_step(step_record(writer, writer.next_step))
         writer.close()
-    check_steps(Recording(tmp_path / "trial", rank=1), range(2))
+    for attempt in range(2):
+        reader = RankReader(tmp_path / "trial", 1, attempt)
+        reader.refresh()
+        assert reader.table("steps")["step"].to_pylist() == [attempt]
     check_steps(Recording(tmp_path / "trial"), range(2))
 
 

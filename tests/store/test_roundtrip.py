@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endoscope.query.columns import Columns
+from endoscope.query.reading.columns import Columns
 from endoscope.schema.recording import TABLES, GapRecord, Key
 from endoscope.schema.stats import COUNTS, SAMPLE, UNIT, WHOLE
 from endoscope.store.reader import RankReader
@@ -66,6 +66,7 @@ def test_steps_keys_metrics_notes_gaps(tmp_path: Path) -> None:
     assert first == {
         "key": 0, "node": "layer.0", "role": "", "pass": 1, "of": "value", "kind": "computed", "shape": [4, 3],
         "dtype": "float32", "batch_dim": 0, "module": "layer.0", "source": "model.py:12",
+            "placement": "",
     }  # fmt: skip
     metrics = [(row["step"], row["name"], row["value"]) for row in reader.table("metrics").to_pylist()]
     assert metrics == [(0, "loss", 3.0), (0, "acc", 0.5), (7, "loss", 0.125)]

@@ -1,5 +1,6 @@
 /** The only place that talks to the server: one function per form in which answers travel. */
 import { tableFromIPC, type Table } from "@uwdata/flechette";
+import { takeFirstAnswer, tokenHeaders } from "./token";
 import type { Failure, Part } from "./types";
 
 /** The server said no, and why; or it could not be reached (`status` 0). */
@@ -33,7 +34,7 @@ export const trialAddress = (trial: string, path: string, query: Query = {}): st
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(url, init);
+    answer = await fetch(url, { ...init, headers: { ...init.headers, ...tokenHeaders() } });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new RequestFailed("The server does not answer. Start it again with endoscope show.", 0, "Unreachable");
@@ -65,7 +66,16 @@ export interface Body {
 }
 
 export async function askBody(url: string, signal?: AbortSignal): Promise<Body> {
-  const answer = await ask(url, { signal });
+  return bodyOf(await ask(url, { signal }));
+}
+
+/** What the document has asked for already, or asked for now. */
+export async function askStart(): Promise<Body> {
+  const first = await takeFirstAnswer();
+  return bodyOf(first?.ok ? first : await ask(address("start")));
+}
+
+async function bodyOf(answer: Response): Promise<Body> {
   return { data: new Uint8Array(await answer.arrayBuffer()), header: (name) => answer.headers.get(name) };
 }
 
@@ -126,6 +136,5 @@ export function readFloats({ data, header }: Body): Answer<Floats> {
   return { value, bytes: data.byteLength };
 }
 
-export async function putJson(url: string, body: unknown): Promise<void> {
-  await ask(url, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-}
+export const putJson = (url: string, body: unknown): Promise<Response> =>
+  ask(url, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });

@@ -70,8 +70,8 @@ export const askGaps = (trial: string): Request<readonly Gap[]> => growingJson(t
 
 export const askFindings = (trial: string): Request<Findings> =>
   alone(json(`findings ${trial}`, trialAddress(trial, "findings")));
-export const saveSilence = (trial: string, wanted: Silencing): Promise<void> =>
-  putJson(trialAddress(trial, "findings"), wanted);
+export const saveSilence = async (trial: string, wanted: Silencing): Promise<void> =>
+  void (await putJson(trialAddress(trial, "findings"), wanted));
 
 function fixedJson<T>(trial: string, path: string): Request<T> {
   const url = trialAddress(trial, path);
@@ -96,8 +96,14 @@ export function askPicture(
   return alone(asking(fixed(trial, whole), whole, readPicture));
 }
 
-export const saveLayout = (trial: string, layout: Layout): Promise<void> =>
-  putJson(trialAddress(trial, "layout"), layout);
+export const saveLayout = async (trial: string, layout: Layout): Promise<void> =>
+  void (await putJson(trialAddress(trial, "layout"), layout));
+
+/** The short name under which the server keeps a list of open modules. */
+export async function keepOpened(trial: string, open: readonly string[]): Promise<string> {
+  const answer = await putJson(trialAddress(trial, "opened"), open);
+  return ((await answer.json()) as { readonly name: string }).name;
+}
 
 export const askStep = (trial: string, step: number, type: string | null): Request<StepTable> =>
   withNames(trial, `steps/${step}`, { type }, `steps of ${trial}`, (table, named) => new StepTable(table, named));

@@ -2,7 +2,7 @@
  * What the page begins with, asked for by the document itself while this code was still on its way. Whoever asks for
  * one of the addresses in it while the page begins is answered from there, once.
  */
-import { address, apart, askBody, askTogether, RequestFailed, type Body, type BodyOrFailure } from "./client";
+import { address, apart, askBody, askStart, askTogether, RequestFailed, type Body, type BodyOrFailure } from "./client";
 
 const HERE = address("");
 let given: Promise<Map<string, BodyOrFailure>> | null = null;
@@ -10,7 +10,7 @@ let arrived: Map<string, BodyOrFailure> | null = null;
 
 /** `take` gets the addresses that it can be asked for by, before anybody who waits is answered. */
 export function beginStart(take: (addresses: readonly string[]) => void = () => undefined): void {
-  given = askBody(address("start")).then(
+  given = askStart().then(
     ({ data }) => {
       arrived = new Map(apart(data.buffer));
       take([...arrived.keys()]);

@@ -44,6 +44,8 @@ export class StepTable implements Names {
   shape = (row: number): number[] => Array.from(listAt(this.#named.table, "shape", row, NO_NUMBERS), Number);
   histFirst = (row: number): number => this.number(row, "hist_first");
   hist = (row: number): ArrayLike<number> => listAt(this.#table, "hist", row, NO_NUMBERS);
+  /** Of a tensor of several ranks: why there is no whole; empty if there is one. */
+  gap = (row: number): string => textAt(this.#table, "gap", row);
   /** Whether raw values were kept. */
   raw = (row: number): boolean => row >= 0 && this.#table.getChild("raw").at(row) === true;
 

@@ -37,6 +37,8 @@ export interface TrialSummary {
   /** False: `problems` says why, and everything else here is empty */
   readonly readable: boolean;
   readonly problems: readonly string[];
+  /** That can be looked at by themselves, as `NAME:rank-1`; empty for a trial of one process */
+  readonly ranks: readonly number[];
 }
 
 /** All trials that are served. */

@@ -4,6 +4,7 @@ import { moduleMark } from "../model/scene";
 import { itemArea, type Rect } from "./camera";
 import { cellRange, type Strip } from "./cells";
 import type { GraphState } from "./graph_state";
+import { paintWide } from "./graph_wide";
 import { stripes } from "./shades";
 import { fitText, textWidth } from "./text";
 
@@ -27,14 +28,16 @@ interface Look {
   readonly kind: string;
   readonly faded: boolean;
   readonly isGroup: boolean;
+  readonly isWide: boolean;
 }
 
 function lookOf(state: GraphState, item: number): Look {
-  const { theme, table, shades, faces, present } = state;
-  const { node, address } = state.picture.scene.items[item];
+  const { theme, table, shades, faces, present, apart, history } = state;
+  const { node, address, isWide } = state.picture.scene.items[item];
   const record = item === state.selectedItem && state.record >= 0 ? state.record : faces[item];
   const shade = shades ? shades[record] : -1;
-  const plain = shade < 0 || shade === SHADE_ABSENT;
+  // A wide box has its colours in its strip; labels, ids and single numbers have none.
+  const plain = shade < 0 || shade === SHADE_ABSENT || (isWide && history !== null) || Boolean(apart?.[record]);
   return {
     record,
     shade,
@@ -43,6 +46,7 @@ function lookOf(state: GraphState, item: number): Look {
     kind: theme.kinds[state.picture.scene.model.nodes[node].kind],
     faded: present !== null && !present[record],
     isGroup: address !== "",
+    isWide,
   };
 }
 
@@ -61,8 +65,8 @@ function paintCard(
   context.roundRect(box.x, box.y, box.width, box.height, 6);
   context.fillStyle = look.fill;
   context.fill();
-  paintStripes(context, state, look);
-  context.strokeStyle = look.kind;
+  if (look.fill !== theme.panel || look.shade === SHADE_ABSENT) paintStripes(context, state, look);
+  context.strokeStyle = look.isWide ? theme.lineStrong : look.kind;
   context.lineWidth = outline;
   context.stroke();
   context.fillStyle = look.kind;
@@ -74,6 +78,12 @@ function paintCard(
     return;
   }
   const strip = state.strips.of(state.picture.layout, item);
+  if (look.isWide) {
+    const isApart = Boolean(state.apart?.[look.record]);
+    paintWide(context, state, item, box, { ...look, value: valueText(state, item), isApart }, scale);
+    if (strip && scale >= ONE_LINE) paintStrip(context, state, strip);
+    return;
+  }
   const textBottom = strip ? strip.y : box.y + box.height;
   if (scale >= TWO_LINES) paintTwoLines(context, state, item, box, look);
   else if (scale >= ONE_LINE) paintOneLine(context, state, item, { ...box, height: textBottom - box.y }, look, scale);
@@ -95,6 +105,7 @@ function paintPile(context: CanvasRenderingContext2D, box: Rect, fill: string, l
 
 /** On the current path: no value is hatched, what is not a number is striped over its glaring colour. */
 function paintStripes(context: CanvasRenderingContext2D, state: GraphState, look: Look): void {
+  if (look.isWide && look.shade === SHADE_ABSENT) return; // said by the strip
   if (look.shade === SHADE_ABSENT) context.fillStyle = stripes(context, state.theme.hatch, true) ?? look.fill;
   else if (look.shade === SHADE_NAN) context.fillStyle = stripes(context, "rgb(0 0 0 / 45%)", false) ?? look.fill;
   else if (look.shade === SHADE_INF) context.fillStyle = stripes(context, "rgb(0 0 0 / 45%)", true) ?? look.fill;

@@ -3,9 +3,11 @@ import type { Picture } from "../model/scene";
 import { NO_DEPENDENCIES, dependenciesOf, recordFor, type Dependencies } from "../model/dependencies";
 import type { Marks } from "../model/findings";
 import { shadesOf, type Heat, type HeatScale } from "../model/heat";
+import type { History } from "../model/history";
 import { Strips } from "./cells";
 import { edgeExtents } from "./culling";
 import { itemMarks, type ItemMark } from "./graph_marks";
+import { StripImages } from "./graph_strips";
 import { shadeTable, type ShadeTable } from "./shades";
 import type { Theme } from "./theme";
 
@@ -29,12 +31,18 @@ export interface GraphInput {
   readonly present: Uint8Array | null;
   /** Where something looks wrong. */
   readonly marks?: Marks | null;
+  /** The numbers of all steps; null: not known, or a sample is looked at. */
+  readonly history?: History | null;
+  /** 1 for tensors that have a number but no colour: labels, ids, single numbers. */
+  readonly apart?: Uint8Array | null;
 }
 
 export interface GraphState extends GraphInput {
   readonly shades: Uint16Array | null;
   readonly table: ShadeTable;
   readonly strips: Strips;
+  readonly history: History | null;
+  readonly images: StripImages;
   /** Per item the tensor that colours it; -1 for open groups. */
   readonly faces: Int32Array;
   readonly extents: Float32Array;
@@ -52,11 +60,16 @@ export function graphState(input: GraphInput, before: GraphState | null): GraphS
   const sameChoice = samePicture && sameTensor(before.selection, selection);
   const sameHeat = before?.heat === heat && before?.scale === scale;
   const selected = selection.node >= 0;
+  const table = shadeTable(scale?.kind ?? "linear", theme.scheme, theme.panelRgb);
+  const history = input.history ?? null;
+  const sameImages = before?.images.fits(history, scale, table);
   const record = selected ? recordFor(scene.model, selection.node, selection.role, selection.pass) : -1;
   return {
     ...input,
     shades: sameHeat && before ? before.shades : heat && scale ? shadesOf(heat, scale) : null,
-    table: shadeTable(scale?.kind ?? "linear", theme.scheme, theme.panelRgb),
+    table,
+    history,
+    images: sameImages && before ? before.images : new StripImages(history, scale, table),
     strips: sameChoice ? before.strips : new Strips(scene, selection.role, selection.pass),
     faces: sameChoice ? before.faces : facesOf(input),
     extents: samePicture ? before.extents : edgeExtents(layout),
@@ -90,7 +103,7 @@ function facesOf({ picture, selection }: GraphInput): Int32Array {
 export function looksAlike(a: GraphState, b: GraphState): boolean {
   return (
     a.picture === b.picture && a.shades === b.shades && a.table === b.table && a.theme === b.theme &&
-    a.allEdges === b.allEdges && a.present === b.present && sameNumbers(a.faces, b.faces)
+    a.allEdges === b.allEdges && a.present === b.present && a.images === b.images && sameNumbers(a.faces, b.faces)
   );
 }
 

@@ -7,7 +7,7 @@
 import type { Picture } from "../model/scene";
 import {
   bringIntoView, entryOf, fitCamera, itemArea, keepInPlace, pan, toWorld, visibleArea, wholeArea, zoomAt, type Camera,
-  type Insets, type Spot,
+  type Insets, type Size, type Spot,
 } from "./camera";
 import { itemsIn } from "./culling";
 import { Glide } from "./glide";
@@ -24,7 +24,8 @@ export interface GraphEvents {
   readonly fold?: (item: number) => void;
   /** null when the pointer leaves; x and y are in pixels of the canvas. */
   readonly hover?: (hit: Hit | null, x: number, y: number) => void;
-  readonly moved?: (camera: Camera) => void;
+  /** The user has moved the camera; null: everything is fitted into view again. */
+  readonly moved?: (camera: Camera | null) => void;
   /** A box was dragged somewhere: its new upper left corner. */
   readonly place?: (item: number, x: number, y: number) => void;
   /** How long painting took, for whoever measures. */
@@ -34,7 +35,7 @@ export interface GraphEvents {
 const MOST_GLIDING = 600; // boxes; more are simply there
 const REST_MS = 130; // without a movement, before what was drawn roughly is drawn well
 
-/** What keeps its place on the screen when the next picture comes; `spot` if it was carried elsewhere meanwhile. */
+/** What keeps its place when the next picture comes; `spot` if it was carried elsewhere meanwhile. */
 interface Anchor {
   readonly key: string;
   readonly spot: Spot | null;
@@ -99,32 +100,31 @@ export class GraphView {
   get current(): GraphState | null {
     return this.state;
   }
-
   get currentCamera(): Camera {
     return this.camera;
   }
-
-  get size(): { readonly width: number; readonly height: number } {
+  get size(): Size {
     return this.viewport;
   }
 
-  look(camera: Camera): void {
+  look(camera: Camera, byHand = false): void {
     this.camera = camera;
     this.touched = true;
-    this.events.moved?.(camera);
+    if (byHand) this.events.moved?.(camera);
     this.redraw();
   }
 
   /** Shows everything, and goes on doing so while the stage changes its size, until the camera is moved. */
-  fit(): void {
+  fit(byHand = false): void {
     if (!this.state || this.viewport.width === 0) return;
     const { layout } = this.state.picture;
     this.look(fitCamera(wholeArea(layout), this.viewport, this.insets, layout.entry[0]));
     this.touched = false;
+    if (byHand) this.events.moved?.(null);
   }
 
   zoom(factor: number): void {
-    this.look(zoomAt(this.camera, factor, this.viewport.width / 2, this.viewport.height / 2));
+    this.look(zoomAt(this.camera, factor, this.viewport.width / 2, this.viewport.height / 2), true);
   }
 
   /** Moves just enough to show an item. */
@@ -174,7 +174,7 @@ export class GraphView {
     }, REST_MS);
     // Made when a hand begins to move, and kept: most steps and selections are looked at without moving anything.
     if (this.state) this.sketch.prepare(this.state, camera, devicePixelRatio);
-    this.look(camera);
+    this.look(camera, true);
   }
 
   close(): void {

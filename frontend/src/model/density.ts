@@ -60,6 +60,11 @@ interface Points {
   readonly y: number[];
 }
 
+const NEAR = 0.03; // of the width of most of it
+
+const quantileAt = (quantiles: Distribution["quantiles"] = [], level: number): number =>
+  quantiles.find(([each]) => each === level)?.[1] ?? NaN;
+
 /** Edges of bins, cut at the extremes, with the quantiles between them. */
 function smoothPoints({ histogram, min = NaN, max = NaN, quantiles = [] }: Distribution, zeros: number): Points {
   const { first, counts } = histogram;
@@ -76,8 +81,13 @@ function smoothPoints({ histogram, min = NaN, max = NaN, quantiles = [] }: Distr
     found.push([to, sum]);
   }
   const whole = sum + zeros;
+  const edges = found.map(([value]) => value);
+  const near = NEAR * (quantileAt(quantiles, 0.95) - quantileAt(quantiles, 0.05));
   for (const [level, value] of quantiles) {
-    if (Number.isFinite(value) && value !== 0) found.push([value, level * whole - (value > 0 ? zeros : 0)]);
+    // Ranks are rounded: beside an edge, where the count is exact, a quantile would bend the curve for nothing.
+    const isBeside = edges.some((edge) => Math.abs(edge - value) < near);
+    if (!Number.isFinite(value) || value === 0 || isBeside) continue;
+    found.push([value, level * whole - (value > 0 ? zeros : 0)]);
   }
   found.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   return ascending(cut(found, min, max, sum));
@@ -201,8 +211,8 @@ function ownRange(distribution: Distribution): { readonly low: number; readonly 
   if (distribution.isWhole && curve.high - curve.low <= MOST_WHOLE) return curve;
   const { min = NaN, max = NaN } = distribution;
   if (min === max) return { low: min, high: min };
-  const known = (level: number): number => distribution.quantiles?.find(([each]) => each === level)?.[1] ?? NaN;
-  let [low, high] = [known(0.01), known(0.99)];
+  const { quantiles } = distribution;
+  let [low, high] = [quantileAt(quantiles, 0.01), quantileAt(quantiles, 0.99)];
   if (!(high > low)) [low, high] = [curve.quantile(0.01), curve.quantile(0.99)]; // nearly all is one number
   const room = ((high - low) * WIDER) / 2;
   return { low: Math.max(curve.low, low - room), high: Math.min(curve.high, high + room) };

@@ -6,6 +6,19 @@ export type OpenGroups = ReadonlySet<string>;
 /** In the place of all addresses. */
 export const EVERYTHING = "*";
 
+/** Before the short name of a list that is too long for an address; the server keeps it (HTTP_API.md). */
+const KEPT = "@";
+const MOST_LETTERS = 1200; // of an address that a chat accepts
+
+/** Whether it says itself which modules are open. */
+export const isSpelledOut = (open: readonly string[]): boolean =>
+  !open.includes(EVERYTHING) && !open[0]?.startsWith(KEPT);
+
+export const isTooLong = (open: readonly string[]): boolean =>
+  open.reduce((sum, address) => sum + address.length + 1, 0) > MOST_LETTERS;
+
+export const keptAs = (name: string): readonly string[] => [KEPT + name];
+
 /** Addresses of the groups around a node, outermost first. */
 export function groupsAround(model: GraphModel, node: number): string[] {
   const found: string[] = [];

@@ -33,6 +33,8 @@ export interface HeatScale {
   readonly kind: ScaleKind;
   readonly low: number;
   readonly high: number;
+  /** Around zero, straight: of numbers that are orders of magnitude already. */
+  readonly isEven?: boolean;
   /** 0 … 1 for a finite value; ends are clamped. */
   readonly place: (value: number) => number;
 }
@@ -75,7 +77,8 @@ function lowQuantile(heats: readonly Heat[], share: number): number {
 
 /** Symmetric around zero and straight: for numbers that are orders of magnitude already. */
 export function evenScale(reach: number): HeatScale {
-  return { kind: "diverging", low: -reach, high: reach, place: (value) => clamp(0.5 + value / reach / 2) };
+  const place = (value: number): number => clamp(0.5 + value / reach / 2);
+  return { kind: "diverging", isEven: true, low: -reach, high: reach, place };
 }
 
 /**

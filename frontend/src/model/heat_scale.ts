@@ -1,5 +1,7 @@
 /** Scales of colours, for one step or for all. */
-import { divergingScale, fitScale, linearScale, logScale, type Heat, type HeatScale, type ScaleKind } from "./heat";
+import {
+  divergingScale, evenScale, fitScale, linearScale, logScale, type Heat, type HeatScale, type ScaleKind,
+} from "./heat";
 
 const TRIM = 0.02; // one tensor that is almost zero must not make all others look alike
 
@@ -34,4 +36,65 @@ export function roundDown(value: number): number {
   const power = 10 ** Math.floor(decade(value));
   const digit = [5, 2, 1].find((step) => value >= step * power * (1 - 1e-6)) ?? 1;
   return Number((digit * power).toPrecision(1));
+}
+
+const MOST_LOOKED_AT = 20_000;
+const EDGE = 0.02;
+
+/** The scale from the 2nd to the 98th percentile of many cells: one outlier cannot flatten the rest. */
+export function robustScale(cells: Iterable<number>, kind: ScaleKind, isShare: boolean): HeatScale | null {
+  if (isShare) return linearScale(0, 1);
+  const sorted = Float64Array.from(cells).filter(Number.isFinite).sort();
+  if (sorted.length === 0) return null;
+  const at = (share: number, of = sorted): number => of[Math.round(share * (of.length - 1))];
+  if (kind === "diverging" && sorted[0] < 0) {
+    const sizes = sorted.map(Math.abs).sort();
+    return divergingScale(at(1 - EDGE, sizes) || sizes[sizes.length - 1] || 1);
+  }
+  const positive = sorted.filter((value) => value > 0);
+  if (kind === "log" && sorted[0] >= 0 && positive.length > 0) {
+    const [low, high] = [at(EDGE, positive), at(1 - EDGE, positive)];
+    return logScale(Math.min(low, high / 10), high);
+  }
+  const [low, high] = [at(EDGE), at(1 - EDGE)];
+  return linearScale(Math.min(0, low), high > 0 ? high : 1);
+}
+
+/** Every n-th cell, where there are very many. */
+export function* thinned(lines: readonly ArrayLike<number>[]): Generator<number> {
+  const count = lines.reduce((sum, line) => sum + line.length, 0);
+  const every = Math.max(1, Math.ceil(count / MOST_LOOKED_AT));
+  let next = 0;
+  let before = 0;
+  for (const line of lines) {
+    for (; next < before + line.length; next += every) yield line[next - before];
+    before += line.length;
+  }
+}
+
+/** The same kind of scale with ends that somebody has chosen. */
+export function scaleWith(scale: HeatScale, range: readonly number[] | null): HeatScale {
+  if (!range || range.length !== 2 || !(range[0] < range[1])) return scale;
+  const [low, high] = range;
+  if (scale.kind === "log") return low > 0 ? logScale(low, high) : scale;
+  if (scale.kind === "linear") return linearScale(low, high);
+  const reach = Math.max(Math.abs(low), Math.abs(high));
+  return scale.isEven ? evenScale(reach) : divergingScale(reach);
+}
+
+export type End = "low" | "high";
+
+/** The ends of a scale when one of them is moved by a part of its width. They never meet. */
+export function moved(scale: HeatScale, end: End, part: number): [number, number] {
+  let { low, high } = scale;
+  if (scale.kind === "log") {
+    const factor = 10 ** (part * Math.log10(high / low));
+    if (end === "low") low = Math.min(low * factor, high / 1.1);
+    else high = Math.max(high * factor, low * 1.1);
+  } else if (scale.kind === "diverging") {
+    const reach = Math.max(high * (1 + (end === "high" ? part : -part)), Number.MIN_VALUE * 1e3);
+    return [-reach, reach];
+  } else if (end === "low") low = Math.min(low + part * (high - low), high - (high - low) * 0.05);
+  else high = Math.max(high + part * (high - low), low + (high - low) * 0.05);
+  return [Number(low.toPrecision(3)), Number(high.toPrecision(3))];
 }

@@ -1,6 +1,5 @@
-/** Heat of a graph from tables of numbers: as they are, against their own past, or one selection minus another. */
-import { ABSENT, emptyHeat, evenScale, heatState, VALUE, type Heat, type HeatScale } from "./heat";
-import { shortNumber } from "./numbers";
+/** Heat of a graph from tables of numbers: as they are, or one selection minus another. */
+import { ABSENT, emptyHeat, heatState, VALUE, type Heat } from "./heat";
 import type { GraphSource } from "./source";
 import { recordKey } from "./union";
 
@@ -71,93 +70,6 @@ export function heatOfStep(rows: Int32Array, { values, nans, infs }: StepNumbers
   return heat;
 }
 
-/** One statistic of all tensors over all steps; `values(row)` has one number per step, NaN where there is none. */
-export interface StepMatrix extends TensorRows {
-  readonly ordinals: readonly number[];
-  readonly place: (ordinal: number) => number;
-  readonly values: (row: number) => Float32Array;
-}
-
-/** One step of the matrix. What was not finite is not known here: it counts as no value. */
-export function heatOfMatrix(rows: Int32Array, matrix: StepMatrix, ordinal: number): Heat {
-  const heat = emptyHeat(rows.length);
-  const place = matrix.place(ordinal);
-  if (place < 0) return heat;
-  for (let i = 0; i < rows.length; i++) {
-    if (rows[i] < 0) continue;
-    const value = matrix.values(rows[i])[place];
-    heat.values[i] = value;
-    heat.states[i] = heatState(value, 0, 0);
-  }
-  return heat;
-}
-
-const MOST_PAST = 32; // steps that a past is made of, spread over all of it: more would not change its middle
-const MOST_DOUBLINGS = 20;
-
-/** The steps before one, evenly thinned if they are many; `places` are places of steps in the matrix, ascending. */
-export function pastPlaces(places: readonly number[], now: number): number[] {
-  const past = places.filter((place) => place < now);
-  if (past.length <= MOST_PAST) return past;
-  return Array.from({ length: MOST_PAST }, (_, i) => past[Math.floor(((i + 1) * past.length) / MOST_PAST) - 1]);
-}
-
-/**
- * Every tensor against what is usual for it: how many times it has doubled since (negative: halved), or for a signed
- * statistic by how many of its usual deviations it has moved.
- */
-export function heatAgainstPast(
-  now: Heat,
-  rows: Int32Array,
-  matrix: StepMatrix,
-  past: readonly number[],
-  signed: boolean,
-): Heat {
-  const heat = emptyHeat(rows.length);
-  const before = new Float64Array(past.length);
-  for (let i = 0; i < rows.length; i++) {
-    heat.states[i] = now.states[i];
-    if (rows[i] < 0 || now.states[i] !== VALUE) continue;
-    const values = matrix.values(rows[i]);
-    let count = 0;
-    for (const place of past) if (Number.isFinite(values[place])) before[count++] = values[place];
-    if (count === 0) heat.states[i] = ABSENT;
-    else heat.values[i] = change(now.values[i], before.subarray(0, count).sort(), signed);
-  }
-  return { ...heat, words: signed ? inDeviations : inFactors };
-}
-
-function change(value: number, sorted: Float64Array, signed: boolean): number {
-  const middle = sorted[Math.floor(sorted.length / 2)];
-  if (value === middle) return 0;
-  if (!signed) return limited(Math.log2(value / middle));
-  // Half of a bell-shaped heap lies within 0.674 deviations of its middle.
-  const quarter = (q: number): number => sorted[Math.floor(q * (sorted.length - 1))];
-  const deviation = (quarter(0.75) - quarter(0.25)) / 1.349;
-  return limited((value - middle) / deviation);
-}
-
-const limited = (value: number): number =>
-  Number.isNaN(value) ? 0 : Math.max(-MOST_DOUBLINGS, Math.min(MOST_DOUBLINGS, value));
-
-/** Never so narrow that noise looks like news: twice, or three deviations, is the least that fills it. */
-export function pastScale(heat: Heat): HeatScale {
-  let reach = heat.words === inDeviations ? 3 : 1;
-  heat.values.forEach((value, i) => {
-    if (heat.states[i] === VALUE) reach = Math.max(reach, Math.ceil(Math.abs(value) - 1e-9));
-  });
-  return evenScale(reach);
-}
-
-/** `3` -> `×8`, `-1` -> `÷2`. */
-export function inFactors(value: number, digits: number): string {
-  const factor = 2 ** Math.abs(value);
-  const text = factor < 100 ? String(Number(factor.toPrecision(Math.max(2, digits)))) : shortNumber(factor, digits);
-  return text === "1" ? "×1" : `${value < 0 ? "÷" : "×"}${text}`;
-}
-
-export const inDeviations = (value: number, digits: number): string => `${shortNumber(value, digits)} σ`;
-
 /** A − B, where both have a number; what is not finite in either stays visible. */
 export function heatDifference(a: Heat, b: Heat): Heat {
   const heat = emptyHeat(a.values.length);
@@ -174,9 +86,10 @@ export function heatDifference(a: Heat, b: Heat): Heat {
  * What a scale is fitted to. The gradient of a loss with respect to itself is one by definition: a scale that reached
  * up to it would leave no colours for all the others.
  */
-export function telling(heat: Heat, source: GraphSource, of: string | null): Heat {
-  if (!of?.startsWith("gradient")) return heat;
-  const states = heat.states.map((state, i) => (source.nodes[i].kind === "loss" ? ABSENT : state));
+export function telling(heat: Heat, source: GraphSource, of: string | null, apart: Uint8Array): Heat {
+  const isGradient = of?.startsWith("gradient") ?? false;
+  const isOut = (i: number): boolean => Boolean(apart[i]) || (isGradient && source.nodes[i].kind === "loss");
+  const states = heat.states.map((state, i) => (isOut(i) ? ABSENT : state));
   return states.some((state) => state === VALUE) ? { ...heat, states } : heat;
 }
 

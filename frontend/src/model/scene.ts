@@ -8,7 +8,7 @@ export const PADDING = 10;
 /** Height of the strip of cells in boxes that hold several tensors (layout/sizes.py). */
 export const STRIP = 9;
 
-const [IS_OPEN, IS_CHIP, IS_SHARED] = [1, 2, 4];
+const [IS_OPEN, IS_CHIP, IS_SHARED, IS_WIDE] = [1, 2, 4, 8];
 
 export interface SceneItem {
   /** Stays the same while other modules are folded, and across graphs of the same network. */
@@ -25,6 +25,8 @@ export interface SceneItem {
   /** A parameter beside what reads it; `isShared` if it stands beside others, too. */
   readonly isChip: boolean;
   readonly isShared: boolean;
+  /** It has a row for itself, and room for its history. */
+  readonly isWide: boolean;
   /** Position of the open module around it; -1 at the top. */
   readonly parent: number;
   readonly depth: number;
@@ -132,6 +134,7 @@ function itemOf(
     members: numbers.members[i],
     open: (flags[i] & IS_OPEN) > 0,
     isShared: (flags[i] & IS_SHARED) > 0,
+    isWide: (flags[i] & IS_WIDE) > 0,
     depth: parent < 0 ? 0 : before[parent].depth + 1,
     label: head.labels[i],
     detail: head.details[i],
@@ -147,9 +150,9 @@ function keyOfNode(model: GraphModel, tensor: number, chip: number): string {
   return `${nodeKey(node)}${call}${chip < 0 ? "" : ` chip ${chip}`}`;
 }
 
-/** Closed modules, and nodes of several tensors, show each of them as a cell. */
-export const hasStrip = ({ open, isChip, address, tensors }: SceneItem): boolean =>
-  !open && !isChip && (address !== "" || tensors > 1);
+/** Closed modules, and nodes of several tensors, show each of them as a cell; a wide module shows its history. */
+export const hasStrip = ({ open, isChip, isWide, address, tensors }: SceneItem): boolean =>
+  !open && !isChip && (address !== "" ? !isWide : tensors > 1);
 
 /** In the corner of a closed module: how much is inside, and that it opens. */
 export const moduleMark = ({ members, size }: SceneItem): string => `${members > 1 ? `×${members}` : size} ▸`;

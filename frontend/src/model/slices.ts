@@ -19,10 +19,18 @@ export interface Slice {
   readonly columnStride: number;
 }
 
-/** Rows are the first axis (samples, as a rule), columns the last (units). */
+const LEAST_PICTURE = 32; // cells; the 3 × 3 of a kernel say less than its channels
+
+/**
+ * The last two axes, so that pictures and sequences open as what they are; a matrix has no others. Of small kernels the
+ * first two, which are channels.
+ */
 export function defaultChoice(shape: readonly number[]): SliceChoice {
   const rank = shape.length;
-  return { rows: rank > 1 ? 0 : -1, columns: rank > 0 ? rank - 1 : -1, at: shape.map(() => 0) };
+  const at = shape.map(() => 0);
+  if (rank < 2) return { rows: -1, columns: rank - 1, at };
+  const isPicture = rank === 2 || shape[rank - 2] * shape[rank - 1] >= LEAST_PICTURE || shape[0] * shape[1] <= 1;
+  return isPicture ? { rows: rank - 2, columns: rank - 1, at } : { rows: 0, columns: 1, at };
 }
 
 /** Keeps as much of a choice as another tensor allows, so that walking the graph does not reset the view. */

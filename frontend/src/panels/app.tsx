@@ -2,6 +2,7 @@
 import { Suspense, useEffect, useRef, type ReactNode } from "react";
 import { useMainTrial, usePart, type Tab } from "../state/page";
 import { Kept } from "./kept";
+import { Guide } from "./shell/guide";
 import { Help } from "./shell/help";
 import { LeftSide } from "./shell/left_side";
 import { Selectors } from "./shell/selectors";
@@ -33,6 +34,7 @@ export function App() {
         <main className="page-state">{state}</main>
       )}
       <Help />
+      {state === null && <Guide />}
     </div>
   );
 }

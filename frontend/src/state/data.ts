@@ -25,6 +25,7 @@ import { useAll } from "./many";
 import { rememberGraph, useAhead, type Question } from "./prefetch";
 import { cache, useLoaded, type Loaded } from "./resource";
 import { askStepIfAny, isBare } from "./shown";
+import { cannotBeWritten, keepHere, keptHere } from "./kept_layout";
 import { viewsVersion } from "./live";
 
 export type {
@@ -187,11 +188,16 @@ export function useLayout(trial: string | null): readonly [Loaded<Layout>, (layo
     async (layout: Layout) => {
       if (trial === null) return null;
       cache.put(askLayout(trial).key, layout);
-      return saveLayout(trial, layout).then(() => null, (error: unknown) => String((error as Error).message));
+      return saveLayout(trial, layout).then(
+        () => null,
+        (error: unknown) =>
+          cannotBeWritten(error) && keepHere(trial, layout) ? null : String((error as Error).message),
+      );
     },
     [trial],
   );
-  return [loaded, save];
+  const here = trial === null ? null : keptHere(trial);
+  return [useMemo(() => (here ? { ...loaded, value: here } : loaded), [here, loaded]), save];
 }
 
 export const useViews = (): Loaded<Views> => useLoaded(askViews);

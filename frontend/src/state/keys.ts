@@ -16,6 +16,7 @@ export const reach: {
   search?: () => void;
   fit?: () => void;
   help?: () => void;
+  guide?: () => void;
   finding?: (by: number) => void;
 } = {};
 

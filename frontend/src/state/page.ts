@@ -5,16 +5,18 @@
  * their trials. The main trial is `useShown("a").trial`; `useTrials()` are the names on the page that really exist.
  */
 import type { Catalog, Trial } from "../api/types";
-import { askCatalog, askStep, askTrial } from "../api/requests";
+import { askCatalog, askStep, askTrial, keepOpened } from "../api/requests";
 import type { StepTable } from "../api/tables";
+import { isSpelledOut, isTooLong, keptAs } from "../model/folding";
 import { changeLook, compareWith, mergePage, swapped } from "./changes";
 import { useWatched } from "./gate";
 import { type Look, type Page, type Pane, type Shown } from "./look";
 import type { TensorColumns } from "./relax";
 import { cache, useLoaded } from "./resource";
+import { beginWork } from "./settled";
 import { askStepIfAny, shownNow, trialsOf, watchShown, worldNow } from "./shown";
 import { stepAfter } from "./stepping";
-import { change, getState, watchState } from "./store";
+import { adjust, change, getState, watchState } from "./store";
 import { batchOf, entriesOf, indexOf, ofsOf } from "./world";
 
 export * from "./look";
@@ -141,6 +143,15 @@ function thoseOf(
   return left.length ? left : tensors;
 }
 
+/** A list of open modules that no address can hold gets a short name first; without an answer it stays as it is. */
+async function keepLong(part: Partial<Page>, open: readonly string[], transient: boolean): Promise<void> {
+  const finish = beginWork();
+  const trial = shownNow("a").trial ?? "";
+  const kept = await keepOpened(trial, open).then(keptAs, () => open);
+  change(mergePage(getState(), { ...part, open: kept }), transient);
+  finish();
+}
+
 export interface ChooseOptions {
   readonly pane?: Pane;
   /** While dragging: many changes make one entry of the history. */
@@ -154,7 +165,21 @@ export const act = {
   },
   /** Anything that is no choice of what to look at; objects are merged one level deep. */
   page(part: Partial<Omit<Page, "look" | "other">>, { transient = false }: { transient?: boolean } = {}): void {
-    change(mergePage(getState(), part), transient);
+    if (part.open && isSpelledOut(part.open) && isTooLong(part.open)) void keepLong(part, part.open, transient);
+    else change(mergePage(getState(), part), transient);
+  },
+  /** A part of what the metrics show. */
+  metrics(part: Partial<Page["metrics"]>): void {
+    act.page({ metrics: { ...getState().page.metrics, ...part } });
+  },
+  /** A part of what the colours show. */
+  heat(part: Partial<Page["heat"]>, options: { transient?: boolean } = {}): void {
+    act.page({ heat: { ...getState().page.heat, ...part } }, options);
+  },
+  /** Where the graph stands: it is in the address, but no entry of the history. */
+  camera(camera: Page["camera"]): void {
+    const { page } = getState();
+    if (String(page.camera) !== String(camera)) adjust(mergePage(getState(), { camera }));
   },
   /** Looks at a second place that differs in these fields; null ends it. */
   compare(look: Partial<Look> | null): void {

@@ -3,6 +3,7 @@ import type { Request } from "../api/cache";
 import type { Catalog, Tensors, Trial } from "../api/types";
 import { askCatalog, askLayout, askModules, askStep, askTensors, askTrial } from "../api/requests";
 import type { StepTable } from "../api/tables";
+import { summaryOf } from "../model/ranks";
 import { addAsker } from "./hold";
 import { NOTHING_SHOWN, isComparing, type Field, type Look, type Pane, type Shown, type State } from "./look";
 import { relax, type World } from "./relax";
@@ -16,7 +17,7 @@ export function trialsOf(state: State, catalog: Catalog | null): readonly string
   const readable = catalog.trials.filter((trial) => trial.readable);
   const { trials, look } = state.page;
   const wanted = look.trial === null || trials.includes(look.trial) ? trials : [...trials, look.trial];
-  const chosen = wanted.filter((name) => readable.some((trial) => trial.name === name));
+  const chosen = wanted.filter((name) => summaryOf(name, readable));
   if (chosen.length) return chosen;
   // One that has steps tells more than one that is about to begin.
   const best = readable.reduce<(typeof readable)[number] | null>(

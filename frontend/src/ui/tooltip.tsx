@@ -8,17 +8,23 @@ interface Props {
 }
 
 const AWAY = 14;
+const EDGE = 4;
+
+/** Beside the pointer, on the side where there is room, and never beyond the window. */
+export function placed(at: number, size: number, room: number): number {
+  const wanted = at + AWAY + size < room ? at + AWAY : at - AWAY - size;
+  return Math.max(EDGE, Math.min(wanted, room - size - EDGE));
+}
 
 export function Tooltip({ at, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     if (!at || !box.current) return;
-    const { offsetWidth, offsetHeight, style } = box.current;
-    // Beside the pointer, on the side where there is room.
-    const left = at.x + AWAY + offsetWidth < innerWidth ? at.x + AWAY : at.x - AWAY - offsetWidth;
-    const top = at.y + AWAY + offsetHeight < innerHeight ? at.y + AWAY : at.y - AWAY - offsetHeight;
-    style.left = `${Math.max(4, left)}px`;
-    style.top = `${Math.max(4, top)}px`;
+    const { style } = box.current;
+    style.left = style.top = "0"; // measured where there is room for all of it
+    const { offsetWidth, offsetHeight } = box.current;
+    style.left = `${placed(at.x, offsetWidth, innerWidth)}px`;
+    style.top = `${placed(at.y, offsetHeight, innerHeight)}px`;
   });
   if (!at) return null;
   return (

@@ -48,6 +48,11 @@ test.each([
   expect(worst(values)).toBeLessThan(1 / 7);
 });
 
+test("without chance, even numbers make even bars", () => {
+  const values = Float32Array.from({ length: 4096 }, (_, i) => (i + 0.5) / 4096);
+  expect(worst(values)).toBeLessThan(0.06);
+});
+
 test("a bell has one hump", () => {
   const distribution = distributionOf(made(gaussian));
   const range = rangeOf([distribution]) as [number, number];

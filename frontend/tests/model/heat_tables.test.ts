@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { ABSENT, HAS_INF, HAS_NAN, VALUE, type Heat } from "../../src/model/heat";
 import {
-  heatAgainstPast, heatDifference, heatOfMatrix, heatOfStep, inDeviations, inFactors, pastPlaces, pastScale,
-  presentIn, presentRows, rowsOfGraph, telling, type StepMatrix, type TensorRows,
+  heatDifference, heatOfStep, presentIn, presentRows, rowsOfGraph, telling, type TensorRows,
 } from "../../src/model/heat_tables";
 import { sketch } from "../scenes";
 
@@ -45,63 +44,6 @@ test("one step: NaN and infinity are seen although the statistic leaves them out
   expect(heat.values[0]).toBe(5);
 });
 
-function matrixOf(...rows: number[][]): StepMatrix {
-  return {
-    rows: rows.length,
-    node: rows.map((_, i) => `n${i}`),
-    role: rows.map(() => ""),
-    of: rows.map(() => "value"),
-    pass: rows.map(() => 1),
-    ordinals: rows[0].map((_, i) => 10 * i),
-    place: (ordinal) => (ordinal % 10 ? -1 : ordinal / 10),
-    values: (row) => Float32Array.from(rows[row]),
-  };
-}
-
-test("one column of the matrix is one step", () => {
-  const matrix = matrixOf([1, 2, 3], [NaN, 5, 6]);
-  const rows = Int32Array.of(1, 0, -1);
-  expect([...heatOfMatrix(rows, matrix, 0).states]).toEqual([ABSENT, VALUE, ABSENT]);
-  expect([...heatOfMatrix(rows, matrix, 20).values.slice(0, 2)]).toEqual([6, 3]);
-  expect([...heatOfMatrix(rows, matrix, 7).states]).toEqual([ABSENT, ABSENT, ABSENT]);
-});
-
-test("a long past is thinned evenly and keeps its newest step", () => {
-  expect(pastPlaces([0, 2, 4, 6], 4)).toEqual([0, 2]);
-  const many = pastPlaces(Array.from({ length: 1000 }, (_, i) => i), 900);
-  expect(many).toHaveLength(32);
-  expect(many.at(-1)).toBe(899);
-  expect(many[0]).toBeLessThan(40);
-});
-
-test("against its past: doublings of what cannot be negative, deviations of what can", () => {
-  const matrix = matrixOf([1, 1, 1, 8], [4, 4, 4, 1], [0, 0, 0, 3], [-1, 0, 1, 5], [NaN, NaN, NaN, 2]);
-  const rows = Int32Array.of(0, 1, 2, 3, 4);
-  const now = heatOfMatrix(rows, matrix, 30);
-  const past = [0, 1, 2];
-  const factors = heatAgainstPast(now, rows, matrix, past, false);
-  expect([factors.values[0], factors.values[1]]).toEqual([3, -2]);
-  expect(factors.values[2]).toBe(20); // from nothing to something: as much as can be said
-  expect([...factors.states]).toEqual([VALUE, VALUE, VALUE, VALUE, ABSENT]);
-  const moved = heatAgainstPast(now, rows, matrix, past, true);
-  expect(moved.values[3]).toBeCloseTo(5 / (1 / 1.349));
-  expect(heatAgainstPast(now, rows, matrix, [], false).states.every((state) => state === ABSENT)).toBe(true);
-});
-
-test("changes are written as factors and deviations", () => {
-  expect([3, -1, 0, 0.0001, 10].map((value) => inFactors(value, 2))).toEqual(["×8", "÷2", "×1", "×1", "×1024"]);
-  expect(inDeviations(-2.5, 2)).toBe("−2.5 σ");
-});
-
-test("the scale of changes is round and never narrower than a factor of two", () => {
-  const heat = (words: Heat["words"], ...values: number[]): Heat =>
-    ({ values: Float64Array.from(values), states: new Uint8Array(values.length).fill(VALUE), words: words as never });
-  expect(pastScale(heat(inFactors, 0.1, -0.2))).toMatchObject({ kind: "diverging", low: -1, high: 1 });
-  expect(pastScale(heat(inFactors, 0.1, -2.3)).high).toBe(3);
-  expect(pastScale(heat(inDeviations, 0.1)).high).toBe(3);
-  expect(pastScale(heat(inFactors, 4)).place(-2)).toBe(0.25);
-});
-
 test("A − B only where both have something; what is broken in either stays visible", () => {
   const of = (values: number[], states: number[]): Heat =>
     ({ values: Float64Array.from(values), states: Uint8Array.from(states) });
@@ -115,10 +57,12 @@ test("A − B only where both have something; what is broken in either stays vis
 test("the gradient of a loss by itself does not stretch the scale, unless there is nothing else", () => {
   const losses = sketch(["a", "total loss"]);
   const both: Heat = { values: Float64Array.of(1e-5, 1), states: Uint8Array.of(VALUE, VALUE) };
-  expect([...telling(both, losses, "gradient:total").states]).toEqual([VALUE, ABSENT]);
-  expect(telling(both, losses, "value")).toBe(both);
+  const none = new Uint8Array(2);
+  expect([...telling(both, losses, "gradient:total", none).states]).toEqual([VALUE, ABSENT]);
+  expect([...telling(both, losses, "value", none).states]).toEqual([VALUE, VALUE]);
+  expect([...telling(both, losses, "value", Uint8Array.of(0, 1)).states], "labels, ids").toEqual([VALUE, ABSENT]);
   const alone: Heat = { values: Float64Array.of(NaN, 1), states: Uint8Array.of(ABSENT, VALUE) };
-  expect(telling(alone, losses, "gradient:total")).toBe(alone);
+  expect(telling(alone, losses, "gradient:total", none)).toBe(alone);
 });
 
 test("what a step lacks is known from its graph, or from its numbers", () => {

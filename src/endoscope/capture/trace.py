@@ -6,17 +6,16 @@ tracing.__enter__ ─► patches.activate ─► Recorder records ─► tracing
 from __future__ import annotations
 
 import contextlib
-import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from endoscope.capture.change.choosing import changes_in
 from endoscope.capture.change.editor import following
 from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.randomness import check_seed, kept_states, random_states, seeded
 from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.change.state import State, names_seen_by
 from endoscope.capture.patch.compiled import without_compiled_calls
@@ -44,21 +43,24 @@ def trace(
     gradients: bool = False,
     seed: int | None = None,
     edit: Mapping[Any, Any] | Plan | None = None,
+    **named: Any,
 ) -> Trace:
     """Run `target` once on `inputs` and return every operation it performed.
 
     `inputs` is a tensor, a tuple (positional arguments) or a dict (keyword arguments); anything else, a list too,
-    is one argument. `save` says which values are kept, `gradients` keeps gradients once `backward()` is called on
-    the result, `seed` makes a stochastic target repeatable (the random state is put back afterwards), `edit` changes
-    values on the way (see `endoscope.edits`; the target then runs twice, and what the first run did is undone).
+    is one argument. Keyword arguments that are not ours go to the target as well.
+
+    `save` says which values are kept, `gradients` keeps gradients once `backward()` is called on the result, `seed`
+    makes a stochastic target repeatable (the random states are put back afterwards), `edit` changes values on the way
+    (see `endoscope.edits`; the target then runs twice, and what the first run did is undone).
     """
     check_target(target)
-    args, kwargs = arguments(inputs)
+    args, kwargs = arguments(inputs, named)
     plan = edit if isinstance(edit, Plan) else None
     changes = plan.changes if plan is not None else changes_in(edit) if edit is not None else []
     if changes and plan is None:
         plan = Plan.of(dry_run(target, args, kwargs, seed), changes)
-    with tracing(target, save=save, gradients=gradients, seed=seed) as found:
+    with _list_explained(inputs), tracing(target, save=save, gradients=gradients, seed=seed) as found:
         if plan is None:
             _call(found, target, args, kwargs)
         else:
@@ -123,7 +125,7 @@ def tracing(
     The arguments and results of `target`'s own calls become the inputs and outputs of the trace. If `target` is not
     a module, the tensors that come from outside the block are its inputs.
     """
-    _check_seed(seed)
+    check_seed(seed)
     if not isinstance(gradients, bool):
         raise BadArgument(f"gradients={gradients!r}: use True or False.")
     keeper = make_keeper(save)
@@ -137,8 +139,9 @@ def tracing(
     found.timing.started = time.time()
     clock = time.perf_counter()
     modules = [module for _, module in recorder.calls.addresses.values()]
-    with _seeded(seed), without_compiled_calls(modules):
-        recorder.random_state = torch.get_rng_state()
+    with seeded(seed), without_compiled_calls(modules):
+        before = random_states()
+        recorder.random_state = before["cpu"]
         activate(recorder)
         try:
             with recorder:
@@ -150,6 +153,7 @@ def tracing(
             raise
         finally:
             deactivate(recorder)
+            found.random = kept_states(before, random_states(), recorder.generators)
             found.timing.run = time.perf_counter() - clock
             found.timing.ended = time.time()
             _finish(found, keeper)
@@ -168,8 +172,38 @@ def _finish(found: Trace, keeper: Keeper | None) -> None:
         keeper.settle(found)
 
 
-def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How `inputs` are handed to the target."""
+@contextlib.contextmanager
+def _list_explained(inputs: Any) -> Iterator[None]:
+    """A list is one argument; who meant several of them is told so."""
+    try:
+        yield
+    except (TypeError, AttributeError) as error:
+        if inputs.__class__ is not list or not any(isinstance(one, torch.Tensor) for one in inputs):
+            raise
+        raise BadArgument(
+            f"inputs is a list, which is handed over as one argument, and the target raised {type(error).__name__}: "
+            f"{error}. For {len(inputs)} positional argument{'s' * (len(inputs) != 1)} use a tuple: "
+            "inputs=(x,) instead of inputs=[x]."
+        ) from error
+
+
+class Arguments(NamedTuple):
+    """Positional and keyword arguments, told apart already; may be given as `inputs`."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def arguments(inputs: Any, named: Mapping[str, Any] | None = None) -> Arguments:
+    """How `inputs`, and keyword arguments beside them, are handed to the target."""
+    args, kwargs = inputs if isinstance(inputs, Arguments) else _split(inputs)
+    twice = sorted(kwargs.keys() & (named or {}).keys())
+    if twice:
+        raise BadArgument(f"{twice[0]} is in inputs and a keyword argument as well. Leave one of them out.")
+    return Arguments(args, {**kwargs, **(named or {})})
+
+
+def _split(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(inputs, tuple) and not hasattr(inputs, "_fields"):
         return inputs, {}
     if isinstance(inputs, dict) or (hasattr(inputs, "keys") and hasattr(inputs, "__getitem__")):
@@ -193,11 +227,6 @@ def check_target(target: Any) -> None:
         )
 
 
-def _check_seed(seed: Any) -> None:
-    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**63):
-        raise BadArgument(f"seed={seed!r} is no seed: use a whole number of at most 63 bits, such as seed=0, or None.")
-
-
 def know_target(recorder: Recorder, target: Any) -> str:
     """Prepare names; returns what to call the target."""
     if target is None:
@@ -216,23 +245,3 @@ def know_target(recorder: Recorder, target: Any) -> str:
     function = getattr(inner, "_torchdynamo_orig_callable", inner)
     recorder.calls.namespace = names_seen_by(function)
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-@contextlib.contextmanager
-def _seeded(seed: int | None) -> Iterator[None]:
-    if seed is None:
-        yield
-        return
-    numpy = sys.modules.get("numpy")
-    python_state, numpy_state = random.getstate(), numpy.random.get_state() if numpy else None
-    with torch.random.fork_rng():
-        try:
-            torch.manual_seed(seed)
-            random.seed(seed)
-            if numpy:
-                numpy.random.seed(seed % 2**32)
-            yield
-        finally:
-            random.setstate(python_state)
-            if numpy:
-                numpy.random.set_state(numpy_state)

@@ -28,6 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What to check, and how to say it."""
     parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
     parser.add_argument("--trial", metavar="T", help="only this trial of the folder")
+    parser.add_argument("--rank", metavar="N", type=int, help="only what this rank has recorded")
     parser.add_argument("--only", metavar="CHECK", action="append", help="only this check; may be given several times")
     parser.add_argument("--level", choices=SEVERITIES, default=INFO, help="say nothing below this (default: info)")
     parser.add_argument("-v", "--verbose", action="store_true", help="all causes, remedies, consequences and infos")
@@ -69,7 +70,7 @@ def _check(path: Path, options: argparse.Namespace) -> int:
 
     import endoscope
 
-    findings = [*_probed(options.deep), *endoscope.diagnose(path, checks=_names(options.only))]
+    findings = [*_probed(options.deep), *endoscope.diagnose(path, checks=_names(options.only), rank=options.rank)]
     findings = [one for one in findings if SEVERITIES.index(one.severity) >= SEVERITIES.index(options.level)]
     together = endoscope.correlate(path) if options.together else []
     if options.json:
@@ -77,7 +78,7 @@ def _check(path: Path, options: argparse.Namespace) -> int:
         pairs = [pair.to_dict() for pair in together]
         print(json.dumps({"findings": plain, "together": pairs} if options.together else plain, indent=2))
     else:
-        _print(findings, path, options.verbose)
+        _print(findings, path, options)
         if options.together:
             _print_together(together)
     return max(map(_exit_code, findings), default=0)
@@ -103,9 +104,11 @@ def _follow(path: Path, options: argparse.Namespace) -> int:
         print(text, flush=True)
 
     names = _names(options.only)
-    findings = following.follow(path, lambda: endoscope.diagnose(path, checks=names), tell, options.exec, options.every)
+    findings = following.follow(
+        path, lambda: endoscope.diagnose(path, checks=names, rank=options.rank), tell, options.exec, options.every
+    )
     if not options.json:
-        _print_conclusion(findings, path)
+        _print_conclusion(findings, path, options.rank)
     return max(map(_exit_code, findings), default=0)
 
 
@@ -133,13 +136,13 @@ def _probed(deep: str | None) -> Sequence[Finding]:
     return endoscope.probe_batch(model, inputs)
 
 
-def _print(findings: Sequence[Finding], path: Path, verbose: bool) -> None:
+def _print(findings: Sequence[Finding], path: Path, options: argparse.Namespace) -> None:
     from endoscope.cli.told import told
 
-    for text in told(findings, _trials(path), verbose):
+    for text in told(findings, _trials(path), options.verbose):
         print(text, end="\n\n")
-    _print_conclusion(findings, path)
-    for line in _next(findings, path, verbose):
+    _print_conclusion(findings, path, options.rank)
+    for line in _next(findings, path, options.verbose):
         print(line)
 
 
@@ -160,22 +163,21 @@ def _next(findings: Sequence[Finding], path: Path, verbose: bool) -> list[str]:
     if any(one.check == "nonfinite" for one in serious):
         lines.append(f"   endoscope origin {path}      which operation made the first NaN")
     if any("--deep" in remedy for one in serious for remedy in one.remedies):
-        lines.append(
-            f"   endoscope check {path} --deep script.py:build      do samples of a batch influence each other?"
-        )
+        lines.append(f"   endoscope check {path} --deep script.py:build      do samples of a batch mix?")
     if not verbose:
         lines.append(f"   endoscope check {path} -v      all causes and remedies, what follows, and infos")
     lines.append(f"   endoscope show {path}      the page, where each finding is shown")
     return lines
 
 
-def _print_conclusion(findings: Sequence[Finding], path: Path) -> None:
+def _print_conclusion(findings: Sequence[Finding], path: Path, rank: int | None) -> None:
     from endoscope.cli import conclusion
     from endoscope.query.open import look
     from endoscope.query.recording import Recording
 
     found = look(path)
     recordings = [found] if isinstance(found, Recording) else list(found.values())
+    recordings = recordings if rank is None else [recording.rank(rank) for recording in recordings]
     print("\n".join([conclusion.summary(path, findings, recordings), *conclusion.gap_lines(recordings)]))
 
 

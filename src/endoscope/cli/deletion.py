@@ -58,7 +58,7 @@ def delete(trial: Path, contents: TrialFiles) -> list[Path]:
         for path in sorted(contents.files, key=lambda path: path.name in (paths.TRIAL, paths.JOURNAL)):
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise StoreError(f"{trial} could not be deleted completely: {error}.") from error
+        raise StoreError(f"{trial} could not be deleted in full: {error}.") from error
     folders = [path for path in trial.rglob("*") if path.is_dir() and not path.is_symlink()]
     for folder in sorted([*folders, trial], key=lambda path: -len(path.parts)):
         with contextlib.suppress(OSError):

@@ -80,7 +80,9 @@ class _Page:
         if self.viewer is None:
             _say(f"Recorded in {self.root}. To look at it:  endoscope show {self.root} --views {_views()}")
             return
-        _say(f"Everything is recorded. The tutorial (docs/tutorial.md) finds the bug, at  {self.viewer.address}")
+        _say(f"The training has ended. What looks wrong:  endoscope check {self.root}")
+        _say(f"The page is at  {self.viewer.address}")
+        _say("One of the two networks has a bug. The tutorial, docs/tutorial.md in the sources, finds it step by step.")
         _say("Press Ctrl+C to stop.")
         self.viewer.wait()
 

@@ -16,7 +16,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     sides.add_argument("--type", nargs=2, metavar=("A", "B"), help="two types of step")
     sides.add_argument("--trial", nargs=2, metavar=("A", "B"), help="two trials")
     sides.add_argument("--category", nargs=2, metavar=("A", "B"), help="two categories of samples")
-    parser.add_argument("--confidence", type=float, default=0.95, help="that none is chance (default: 0.95)")
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, help="probability that no difference is chance (default: 0.95)"
+    )
     parser.add_argument("--most", type=int, default=20, help="how many are printed (default: 20)")
     parser.add_argument("--json", action="store_true", help="print all, as a list of objects")
 

@@ -114,7 +114,7 @@ def _browser(_: Path) -> Iterator[Result]:
     if has_display and not is_remote:
         yield Result(GOOD, "a browser can be opened here")
         return
-    remedy = f"ssh -L 6280:127.0.0.1:6280 {platform.node()}    (on your own machine, then open http://127.0.0.1:6280)"
+    remedy = f"ssh -L 6280:127.0.0.1:6280 {platform.node()}    (on your own machine, then open the printed address)"
     yield Result(NOTE, "there is no screen here, so the page has to be looked at from another machine", remedy)
 
 

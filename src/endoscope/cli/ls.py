@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from endoscope.query.recording import Recording
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
 
     from endoscope.cli.table import format_table, human_bytes
     from endoscope.query.open import open as open_recordings
-    from endoscope.query.recording import Recording
+    from endoscope.query.trial import of_folder
     from endoscope.store.paths import is_trial, trials_in
 
     folder = Path(options.path)
@@ -34,17 +34,20 @@ def run(options: argparse.Namespace) -> int:
     for trial in [folder] if is_trial(folder) else trials_in(folder):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is said below, in fewer words
-            recording = Recording(trial)
+            recording = of_folder(trial)
             steps, metrics = recording.steps, recording.metrics
             last = max([step.number for step in steps] + [int(metrics[name].steps[-1]) for name in metrics], default="")
         size = sum(path.stat().st_size for path in trial.rglob("*") if path.is_file())
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(recording.created)) if recording.created else "?"
         types = ", ".join(recording.types)
-        rows.append([trial.name, started, _state(recording), len(steps), last, types,
+        rows.append([trial.name, started, _state(recording), _ranks(recording), len(steps), last, types,
                      len(recording.nodes), human_bytes(size)])  # fmt: skip
         if recording.problems:
             damaged.append(f"{trial}: {recording.problems[0]}")
-    print(format_table(["trial", "started", "state", "recorded steps", "last step", "types", "nodes", "size"], rows))
+    head = ["trial", "started", "state", "ranks", "recorded steps", "last step", "types", "nodes", "size"]
+    if not any(row[3] for row in rows):  # of one process each, as most are
+        head, rows = _without(head, 3), [_without(row, 3) for row in rows]
+    print(format_table(head, rows))
     if damaged:
         print("\nDamaged (the rest can be read):\n  " + "\n  ".join(damaged))
     return 0
@@ -56,6 +59,16 @@ def _state(recording: Recording) -> str:
     if recording.closed:
         return "finished"
     return "running" if is_running(recording) else f"ended early, {_age(time.time() - last_sign(recording))} ago"
+
+
+def _ranks(recording: Recording) -> str:
+    """Empty for one process."""
+    there, all_ = len(recording.ranks), recording.world_size
+    return "" if all_ == 1 else str(all_) if there == all_ else f"{there} of {all_}"
+
+
+def _without(row: list[Any], place: int) -> list[Any]:
+    return row[:place] + row[place + 1 :]
 
 
 def _age(seconds: float) -> str:

@@ -10,9 +10,9 @@ SUMMARY = "say where NaN, infinity or something unusual begins"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Which trial, and what to ask of it."""
     parser.add_argument("path", metavar="DIR", help="a recorded trial, or a folder with one")
-    parser.add_argument("--node", metavar="NODE", help="from where to look back")
+    parser.add_argument("--node", metavar="NODE", help="the node from which to look back")
     parser.add_argument("--step", metavar="N", type=int, help="at this step")
-    parser.add_argument("--sample", metavar="N", type=int, help="this sample of the batch")
+    parser.add_argument("--sample", metavar="N", type=int, help="the number of a sample in the batch")
     parser.add_argument("--of", metavar="OF", default="value", help="value (default), or gradient:<loss>")
     parser.add_argument("--json", action="store_true", help="print a list of objects")
 

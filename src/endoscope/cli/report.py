@@ -13,6 +13,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: report.html")
     parser.add_argument("--trial", metavar="T", help="only this trial of the folder")
+    parser.add_argument("--rank", metavar="N", type=int, help="only what this rank has recorded")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
         raise BadArgument(f"{file} is a folder. Type the name of a file: -o {file / 'report.html'}")
     if not file.parent.is_dir():
         raise BadArgument(f"There is no folder {file.parent} for {file.name}. Make it, or type another: -o report.html")
-    page = report(Path(options.path), options.trial).encode("utf-8", errors="replace")
+    page = report(Path(options.path), options.trial, options.rank).encode("utf-8", errors="replace")
     unfinished = file.with_name(f".{file.name}.unfinished")
     unfinished.write_bytes(page)
     os.replace(unfinished, file)

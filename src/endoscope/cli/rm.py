@@ -36,5 +36,5 @@ def _agrees(question: str) -> bool:
     try:
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        print("\nNobody there to ask. Add --yes to delete without being asked.", file=sys.stderr)
+        print("\nThere is no terminal to ask at. Add --yes to delete without a question.", file=sys.stderr)
         return False

@@ -10,6 +10,7 @@ SUMMARY = "show recordings as a page in the browser"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What to show, and where."""
     parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
+    parser.add_argument("--step", type=int, metavar="N", help="open the graph of the recorded step nearest to N")
     parser.add_argument("--port", type=int, help="0: any that is free (default: the first free one from 6280 on)")
     parser.add_argument("--host", default="127.0.0.1", help="another address makes it reachable from other machines")
     parser.add_argument("--open", action="store_true", help="open the browser, too")
@@ -24,11 +25,13 @@ def run(options: argparse.Namespace) -> int:
         # Nothing of ours computes with large matrices: numpy would start a thread per core in vain, and take its time.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+    at = "" if options.step is None else f"#v=1&tab=graph&step={options.step}"
+
     def announce(address: str) -> None:
-        print(f"Endoscope shows {options.path} at  {address}", flush=True)
+        print(f"Endoscope shows {options.path} at  {address}{at}", flush=True)
         print("Press Ctrl+C to stop.", flush=True)
 
-    asked = {"port": options.port, "host": options.host, "views": options.views, "browser": options.open}
+    asked = {"port": options.port, "host": options.host, "views": options.views, "browser": options.open and not at}
     gc.disable()  # while modules are imported and a recording is opened, nothing becomes garbage
     try:
         viewer = launch.start(options.path, **asked, announce=announce)
@@ -36,6 +39,10 @@ def run(options: argparse.Namespace) -> int:
         return 0
     finally:
         gc.enable()
+    if options.open and at:
+        import webbrowser
+
+        webbrowser.open(viewer.address + at)
     gc.freeze()  # what is there now stays: no collection looks through it again
     viewer.wait()
     return 0

@@ -57,7 +57,7 @@ def metric_curves(recording: Recording) -> list[Curve]:
 def loss_curves(recording: Recording, values: Rows, numbers: np.ndarray, types: np.ndarray) -> list[Curve]:
     """What is trained on: losses that were recorded as tensors; of all steps, if there is a metric of the same name."""
     metrics = [curve for curve in metric_curves(recording) if curve.is_loss and not curve.is_held_out]
-    tensors = [tensor for tensor in values.tensors if tensor.key.kind == "loss" and not tensor.key.shape]
+    tensors = [tensor for tensor in values.tensors if tensor.key.kind == "loss" and _is_a_number(tensor, recording)]
     by_name = {tensor.node: tensor for tensor in tensors}
     found = [Curve(c.name, c.numbers, c.values, c.types, by_name.get(c.name)) for c in metrics]
     named = {curve.name for curve in found}
@@ -66,6 +66,12 @@ def loss_curves(recording: Recording, values: Rows, numbers: np.ndarray, types: 
             if tensor.node not in named:
                 found += _curves_of(tensor, values["mean"][tensor.row], numbers, types)
     return found
+
+
+def _is_a_number(tensor: Tensor, recording: Recording) -> bool:
+    """Of many ranks, each has a number of its own."""
+    shape, ranks = tensor.key.shape, len(recording.ranks)
+    return not shape or (ranks > 1 and len(shape) == 1 and shape[0] <= ranks)
 
 
 def _curves_of(tensor: Tensor, values: np.ndarray, numbers: np.ndarray, types: np.ndarray) -> list[Curve]:

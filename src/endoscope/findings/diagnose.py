@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -29,16 +30,20 @@ def diagnose(
     checks: Iterable[str] | None = None,
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
     anomalies: Iterable[Anomaly] | None = None,
+    rank: int | None = None,
 ) -> list[Finding]:
     """What looks wrong in a trial, or in all trials of a folder, the most important first. Works without torch.
 
     `checks` names those that are run, all by default; `thresholds` changes them: {"dead_units": {"share": 0.7}}.
+    Of a trial of several ranks all are checked together, or the one that `rank` says.
     `anomalies` are your own, made by `endoscope.anomaly`; by default all that this process and endoscope.toml know.
     """
     found = look(path)
     names = None if checks is None else [checks] if isinstance(checks, str) else list(checks)
     own = None if anomalies is None else list(anomalies)
     recordings = [found] if isinstance(found, Recording) else [found[name] for name in found]
+    if rank is not None:
+        recordings = [recording.rank(rank) for recording in recordings]
     if not recordings:
         choose(names)
     findings = [
@@ -74,7 +79,8 @@ def with_silenced(
     checks = list(checks)
     if not facts.steps and not recording.metrics:
         checks = [check for check in checks if check.stage is Stage.RECORDING]
-    with np.errstate(all="ignore"):  # NaN means "not recorded" here; comparisons with it are false
+    with np.errstate(all="ignore"), warnings.catch_warnings():  # NaN means "not recorded" here
+        warnings.filterwarnings("ignore", "All-NaN|Mean of empty|Degrees of freedom", RuntimeWarning)
         seen = [(check, one) for check in checks for one in run_check(check, facts, settings.limits_of(check, changes))]
         ranked = ranking.rank(seen, facts)
     recording.tables.release()

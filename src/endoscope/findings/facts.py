@@ -59,8 +59,18 @@ class Facts:
         return {of.removeprefix(GRADIENT): self._rows(of, of) for of in names}
 
     @cached_property
+    def used_gradients(self) -> Rows:
+        """What the optimizer used, where that is recorded beside the gradients of single losses or ranks."""
+        return self._rows("gradient", "gradient")
+
+    @cached_property
+    def local_gradients(self) -> Rows:
+        """What one rank computed, before the ranks reduce it."""
+        return self._rows("local_gradient", "local_gradient")
+
+    @cached_property
     def parameter_gradients(self) -> np.ndarray:
-        """float64[parameters, steps]: norm of the gradient, over all losses; NaN where there is none."""
+        """float64[parameters, steps]: norm of what the optimizer used, else over all losses; NaN if there is none."""
         squares = np.full((len(self.parameters), len(self.steps)), np.nan)
         for rows in self.gradients.values():
             norm = rows["norm"]
@@ -69,7 +79,13 @@ class Facts:
                 if row is not None and tensor.key.kind == "parameter":
                     square = norm[tensor.row].astype(np.float64) ** 2
                     squares[row] = np.where(np.isnan(square), squares[row], np.nan_to_num(squares[row]) + square)
-        return np.asarray(np.sqrt(squares))
+        norms = np.sqrt(squares)
+        for tensor in self.used_gradients.tensors:
+            row = self.parameters.row_of.get(tensor.place)
+            if row is not None:
+                used = self.used_gradients["norm"][tensor.row].astype(np.float64)
+                norms[row] = np.where(np.isnan(used), norms[row], used)
+        return np.asarray(norms)
 
     @cached_property
     def parameter_updates(self) -> np.ndarray:
@@ -81,6 +97,12 @@ class Facts:
             if row is not None:
                 norms[row] = norm[tensor.row]
         return norms
+
+    @cached_property
+    def of_ranks(self) -> dict[int, Facts]:
+        """The same of each rank; empty in a trial of one process."""
+        ranks = self.recording.ranks
+        return {rank: Facts(self.recording.rank(rank)) for rank in ranks} if len(ranks) > 1 else {}
 
     # What belongs to no single tensor
 

@@ -9,6 +9,8 @@ from endoscope.layout.folding import Box, Folded
 from endoscope.layout.pins import Pin
 
 NODE_HEIGHT = 36.0
+WIDE_WIDTH = 312.0  # of a box that draws its history
+WIDE_HEIGHT = 28.0
 STRIP = 9.0  # of cells, in boxes that hold several tensors
 CHIP_HEIGHT = 22.0
 WIDEST_CHIP = 120.0
@@ -32,12 +34,18 @@ def chip_width(label: str, detail: str, room: int = 0) -> float:
 
 
 def sized(
-    folded: Folded, texts: Sequence[tuple[str, str]], strips: Sequence[bool], pins: Mapping[int, Pin], room: int = 0
+    folded: Folded,
+    texts: Sequence[tuple[str, str]],
+    strips: Sequence[bool],
+    pins: Mapping[int, Pin],
+    room: int = 0,
+    wide: Sequence[bool] = (),
 ) -> Scene:
-    """`texts` are label and detail of each box, `strips` whether it holds several tensors."""
+    """`texts` are label and detail of each box, `strips` whether it shows several tensors, `wide` its history."""
     widths, heights = [], []
-    for box, (label, detail), has_strip in zip(folded.boxes, texts, strips, strict=True):
-        width, height = _size(box, label, detail, room)
+    wide = wide or [False] * len(folded.boxes)
+    for box, (label, detail), has_strip, is_wide in zip(folded.boxes, texts, strips, wide, strict=True):
+        width, height = (WIDE_WIDTH, WIDE_HEIGHT) if is_wide else _size(box, label, detail, room)
         widths.append(width)
         heights.append(height + (STRIP if has_strip else 0.0))
     return Scene(

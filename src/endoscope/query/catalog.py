@@ -10,6 +10,7 @@ from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import LookupFailed
 from endoscope.query import sql
 from endoscope.query.recording import Recording
+from endoscope.query.trial import of_folder
 from endoscope.store import paths
 
 
@@ -27,7 +28,7 @@ class Recordings(Mapping[str, Recording]):
             near = ", ".join(repr(name) for name in nearest(str(trial), self._folders)) or "there is none"
             raise LookupFailed(f"There is no trial {trial!r} in {self.path}. Nearest: {near}.")
         if trial not in self._open:
-            found = Recording(self._folders[trial])
+            found = of_folder(self._folders[trial])
             found.preload()
             self._open[trial] = found
         return self._open[trial]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed, MissingDependencyError
-from endoscope.query.steps import Steps
+from endoscope.query.steps import StepIndex
 from endoscope.schema.recording import PER_STEP, TABLES
 from endoscope.store.reader import RankReader
 from endoscope.store.streams import to_numpy
@@ -17,10 +18,14 @@ _NAMES = ("node", "role", "pass", "of", "kind")  # of a tensor; they come first
 _DETAILS = ("shape", "dtype", "batch_dim", "module", "source")  # these last
 
 
-def stored(reader: RankReader, table: str) -> pa.Table:
-    """A table as it is stored, without steps that were thinned."""
+def check(table: str) -> None:
     if table not in TABLES:
         raise LookupFailed(f"There is no table {table!r}. There are: {', '.join(TABLES)}.")
+
+
+def stored(reader: RankReader, table: str) -> pa.Table:
+    """A table as it is stored, without steps that were thinned."""
+    check(table)
     found = reader.table(table)
     gone = reader.contents.hidden
     if gone and "ordinal" in found.column_names:
@@ -28,16 +33,16 @@ def stored(reader: RankReader, table: str) -> pa.Table:
     return found
 
 
-def to_arrow(reader: RankReader, steps: Steps, table: str) -> pa.Table:
+def to_arrow(read: Callable[[str], pa.Table], steps: StepIndex, table: str) -> pa.Table:
     """A table to work with: the tensor's names beside its numbers, lists of samples as rows."""
-    found = stored(reader, table)
+    found = read(table)
     if table == "steps":
         return found.drop_columns(["raw"])
     if table not in PER_STEP:
         return found
     if table == "samples":
         found = _one_row_per_sample(found)
-    keys = reader.table("keys")
+    keys = read("keys")
     place = np.full(int(max(_int(keys, "key").max(initial=-1), _int(found, "key").max(initial=-1))) + 2, -1)
     place[_int(keys, "key")] = np.arange(keys.num_rows)
     rows = place[_int(found, "key")]
@@ -60,7 +65,7 @@ def to_pandas(table: pa.Table) -> Any:
     return table.to_pandas()
 
 
-def _types(found: pa.Table, steps: Steps) -> pa.Array:
+def _types(found: pa.Table, steps: StepIndex) -> pa.Array:
     return pa.array(steps.types_of(_int(found, "ordinal")), pa.string()).dictionary_encode()
 
 

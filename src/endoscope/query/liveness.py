@@ -9,17 +9,21 @@ from __future__ import annotations
 import time
 
 from endoscope.query.recording import Recording
-from endoscope.store import paths
 from endoscope.store.disk import locking
 
 _QUIET_SECS = 120
 
 
 def is_running(recording: Recording) -> bool:
-    if recording.closed:
+    """Whether any process still writes."""
+    return any(_is_written(source) for source in recording.sources)
+
+
+def _is_written(source: Recording) -> bool:
+    if source.closed:
         return False
-    held = locking.is_held(paths.rank_folder(recording.path, 0))
-    return time.time() - last_sign(recording) < _QUIET_SECS if held is None else held
+    held = locking.is_held(source.folder)
+    return time.time() - last_sign(source) < _QUIET_SECS if held is None else held
 
 
 def last_sign(recording: Recording) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from endoscope.query import trial
 from endoscope.query.catalog import Recordings
 from endoscope.query.places import is_one_trial
 from endoscope.query.recording import Recording
@@ -24,4 +25,4 @@ def open(path: str | PathLike[str]) -> Recording | Recordings:
 def look(path: str | PathLike[str]) -> Recording | Recordings:
     """The same, but nothing is checked before it is asked for."""
     folder = Path(path).expanduser()
-    return Recording(folder) if is_one_trial(folder) else Recordings(folder)
+    return trial.of_folder(folder) if is_one_trial(folder) else Recordings(folder)

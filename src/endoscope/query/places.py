@@ -22,6 +22,16 @@ def is_one_trial(path: str | PathLike[str]) -> bool:
     raise NotARecording(_why_not(folder))
 
 
+def of_rank(trial: Path, rank: int) -> Path:
+    """Where a rank of a trial has written."""
+    return paths.rank_folder(trial, rank)
+
+
+def rank_in(folder: Path) -> int | None:
+    """Which rank has written there; None if it is no rank's folder."""
+    return paths.rank_in(folder)
+
+
 def check(path: str | PathLike[str]) -> None:
     """Raise what opening it would, if that can be told already."""
     if is_one_trial(path):

@@ -35,9 +35,9 @@ def presence(recording: Recording) -> Presence:
     def find(steps: Steps) -> Presence:
         sets: list[list[int]] = []
         recorded: dict[int, int] = {}  # ordinal -> place in `sets`
-        for numbers, ordinals in recording.tables.columns("stats").layouts():
-            recorded |= dict.fromkeys(ordinals, len(sets))
-            sets.append(sorted({place_of[n] for n in numbers.tolist() if n in place_of}))
+        for layout in recording.tables.columns("stats").layouts:
+            recorded |= dict.fromkeys(layout.ordinals, len(sets))
+            sets.append(sorted({place_of[n] for n in layout.keys.tolist() if n in place_of}))
         set_of = [recorded.get(step.ordinal, -1) for step in steps.list]
         ordinals = [step.ordinal for step in steps.list]
         return Presence(list(zip(keys, batches, strict=True)), sets, ordinals, set_of)

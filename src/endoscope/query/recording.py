@@ -17,14 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed
-from endoscope.query import export, spectra, sql, values
+from endoscope.query import export, sql
 from endoscope.query import series as over
+from endoscope.query.reading import spectra, values
+from endoscope.query.reading.tables import Tables
+from endoscope.query.reading.values import Histogram
 from endoscope.query.series import Metrics, Series
 from endoscope.query.steps import Step, Steps
-from endoscope.query.tables import Tables
-from endoscope.query.values import Histogram
 from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, Key
-from endoscope.store import description, paths
+from endoscope.store import description, membership, paths
+from endoscope.store.membership import Membership
 from endoscope.store.reader import Checked, Problem, RankReader
 
 
@@ -56,13 +58,17 @@ class RowOf(TypedDict, total=False):
 
 
 class Recording:
-    """A recorded trial."""
+    """A recorded trial: all of it, or what one rank has recorded."""
 
-    def __init__(self, path: str | Path, rank: int = 0) -> None:
+    def __init__(self, path: str | Path, rank: int = 0, attempt: int = 0) -> None:
         self.path = Path(os.path.abspath(path))  # the process may change its folder
-        self._reader = RankReader(self.path, rank)
+        self._rank = rank
+        self._reader = RankReader(self.path, rank, attempt)
         self._description: dict[str, Any] = {}
         self._description_problem = ""
+        #: Which process of a job has recorded this; None in a trial of one process.
+        self.member: Membership | None = None
+        self._member_problem = ""
         #: The same as tables and columns: for whoever looks at many tensors or many steps at once.
         self.tables = Tables(self._reader, lambda: self._described("statistics"))
         self._metrics: tuple[tuple[int, int], Metrics] | None = None
@@ -90,7 +96,7 @@ class Recording:
 
     @property
     def config(self) -> dict[str, Any]:
-        return self._described("config")
+        return {**self._described("config"), **(self.member.config if self.member else {})}
 
     @property
     def gradient_means(self) -> str:
@@ -109,6 +115,35 @@ class Recording:
 
     def _described(self, what: str) -> dict[str, Any]:
         return dict(self._description.get(what, {}))
+
+    # On how many processes
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks that have recorded something of this."""
+        return [self._rank]
+
+    @property
+    def world_size(self) -> int:
+        """How many processes the job had, whether they have recorded or not."""
+        return self.member.world_size if self.member else 1
+
+    def rank(self, number: int) -> Recording:
+        """What one rank has recorded."""
+        if number not in self.ranks:
+            known = ", ".join(map(str, self.ranks))
+            raise LookupFailed(f"Rank {number!r} has recorded nothing of {self.name!r}. There are: {known}.")
+        return self
+
+    @property
+    def sources(self) -> list[Recording]:
+        """What each process has written, one after the other."""
+        return [self]
+
+    @property
+    def folder(self) -> Path:
+        """Where the process has written it."""
+        return self._reader.folder
 
     # What is in it
 
@@ -152,6 +187,7 @@ class Recording:
     def problems(self) -> list[Problem]:
         """Damage that was met so far; `verify()` looks everywhere."""
         mine = [Problem(paths.TRIAL, self._description_problem)] if self._description_problem else []
+        mine += [Problem(paths.MEMBERSHIP, self._member_problem)] if self._member_problem else []
         return mine + self._reader.problems
 
     @property
@@ -268,7 +304,7 @@ class Recording:
 
     def to_arrow(self, table: str = "stats") -> pa.Table:
         """A table with one row per tensor and step; others: samples, units, steps, metrics, notes, gaps, keys."""
-        return self.tables.steadily(lambda steps: export.to_arrow(self._reader, steps, table))
+        return self.tables.steadily(lambda steps: export.to_arrow(self._stored, steps, table))
 
     def to_pandas(self, table: str = "stats") -> Any:
         """The same as a pandas frame."""
@@ -280,13 +316,17 @@ class Recording:
 
     def read(self, table: str) -> pa.Table:
         """A table as it is stored, without names of tensors in it."""
-        return self.tables.steadily(lambda steps: export.stored(self._reader, table))
+        return self.tables.steadily(lambda steps: self._stored(table))
+
+    def _stored(self, table: str) -> pa.Table:
+        return export.stored(self._reader, table)
 
     # Keeping up, and checking
 
     def refresh(self) -> bool:
         """Take up what was recorded since; returns whether there is anything new."""
         self._description, self._description_problem = description.read(self.path)
+        self.member, self._member_problem = membership.read(self.folder)
         return self._reader.refresh()
 
     def preload(self) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import BadArgument, LookupFailed
 from endoscope.query import arrays
-from endoscope.query.columns import Columns, Lists
+from endoscope.query.reading.columns import Columns, Lists
 from endoscope.query.steps import UNKNOWN, Steps
 from endoscope.schema.recording import TABLES
 from endoscope.schema.stats import SAMPLE, UNIT
@@ -26,6 +26,13 @@ class Series:
     steps: np.ndarray  # int64
     values: np.ndarray  # float64
     types: np.ndarray  # type of each step, as text
+    ranks: tuple[int, ...] = ()  # that each value is of; empty in a trial of one process
+    low: np.ndarray | None = None  # of a metric of several ranks: the smallest number that one of them has
+    high: np.ndarray | None = None  # the largest
+    #: Whether the values are known to one bin of the histogram only: quantiles of what lies on several ranks.
+    approximate: bool = False
+    #: Why there is no value (it is NaN then), for each step; empty texts where there is one. Of several ranks only.
+    gaps: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -102,12 +109,15 @@ class Metrics(Mapping[str, Series]):
     def table(self) -> pa.Table:
         """All of them in one table, in the order in which they were logged; each name and type is stored once."""
         if self._table is None:
-            found = self._read()
-            # A newer version may have written more columns.
-            columns = {name: found[name].combine_chunks() for name, _ in TABLES["metrics"]}
-            texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
-            self._table = pa.table(columns | texts)
+            self._table = self._made(self._read())
         return self._table
+
+    @staticmethod
+    def _made(found: pa.Table) -> pa.Table:
+        # A newer version may have written more columns.
+        columns = {name: found[name].combine_chunks() for name, _ in TABLES["metrics"]}
+        texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
+        return pa.table(columns | texts)
 
     def __getitem__(self, name: str) -> Series:
         found = self._all().get(name)
@@ -153,11 +163,15 @@ def _by_name(table: pa.Table) -> dict[str, Series]:
     codes = to_numpy(names.indices)
     steps, values = to_numpy(table["step"]), to_numpy(table["value"])
     types = np.array(kinds.dictionary.to_pylist(), dtype=object)[to_numpy(kinds.indices)]
+    low, high = (to_numpy(table[name]) if name in table.column_names else None for name in ("low", "high"))
     found = {}
     for code, name in enumerate(names.dictionary.to_pylist()):
         rows = np.flatnonzero(codes == code)
         rows = rows[np.argsort(steps[rows], kind="stable")]
-        found[name] = Series(steps[rows], values[rows], types[rows])
+        found[name] = Series(
+            steps[rows], values[rows], types[rows],
+            low=None if low is None else low[rows], high=None if high is None else high[rows],
+        )  # fmt: skip
     return found
 
 

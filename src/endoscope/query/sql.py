@@ -1,10 +1,10 @@
 """SQL over one or several recordings, answered by DuckDB on the mapped files, in memory.
 
     stats, samples, units   one row per tensor (and sample), with the tensor's names and the step's type
-    steps, metrics, notes, gaps, keys
+    steps, metrics, times, notes, gaps, keys
 
-Every table has a column `trial`. Queries see these tables and nothing else: no files, no network, no variables of the
-caller, because a query may come from a web page.
+Every table has the columns `trial` and `rank`; rows are those that each rank has recorded. Queries see these tables and
+nothing else: no files, no network, no variables of the caller, because a query may come from a web page.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ _DETAILS = "k.shape, k.dtype, k.batch_dim, k.module, k.source"
 
 class Readable(Protocol):
     """What is asked of a recording."""
+
+    @property
+    def ranks(self) -> list[int]: ...
+
+    def rank(self, number: int) -> Readable: ...
 
     def read(self, table: str) -> pa.Table: ...
 
@@ -104,19 +109,24 @@ def _tables_in(query: str) -> list[str]:
 
 
 def _make_tables(connection: Any, recordings: Mapping[str, Readable], tables: list[str]) -> None:
+    of_ranks = [
+        (name, rank, recording.rank(rank)) for name, recording in recordings.items() for rank in recording.ranks
+    ]
     for table in tables:
         parts = []
-        for number, (name, recording) in enumerate(recordings.items()):
+        for number, (name, rank, recording) in enumerate(of_ranks):
             for needed in {table, "keys", "steps"} if table in PER_STEP else {table}:
-                connection.register(f"_{needed}_{number}", recording.read(needed))
-            parts.append(_select(table, number, name))
+                found = recording.read(needed)
+                found = found.drop_columns(["rank"]) if "rank" in found.column_names else found
+                connection.register(f"_{needed}_{number}", found)
+            parts.append(_select(table, number, name, rank))
         together = " union all by name ".join(parts)
         connection.execute(f"create view {table} as {together}")
 
 
-def _select(table: str, number: int, trial: str) -> str:
-    """What one recording adds to a table."""
-    label = "'" + trial.replace("'", "''") + "' as trial"
+def _select(table: str, number: int, trial: str, rank: int) -> str:
+    """What one rank of a recording adds to a table."""
+    label = "'" + trial.replace("'", "''") + f"' as trial, {rank} as rank"
     rows = f"_{table}_{number}"
     if table == "steps":
         return f"select {label}, * exclude (raw) from {rows}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,37 +51,17 @@ class Step:
         return load(self.extra_json) or {}
 
 
-class Steps:
-    """All recorded steps that still have values; grows when there are more."""
+class StepIndex:
+    """Steps by their number, by their type, and by the order in which they were recorded."""
 
-    def __init__(self, reader: RankReader) -> None:
-        self._reader = reader
-        self._generation = -1
-        self._batches = 0
-        self._gone: frozenset[int] = frozenset()
-        self._all: list[Step] = []
+    def __init__(self) -> None:
         self.list: list[Step] = []
         self.superseded: list[Step] = []
+        self.types: list[str] = []
         self._ordinals_of: dict[int, list[int]] = {}  # number -> places in `list`
         self._ordinals = np.empty(0, np.int64)  # of all steps, ascending
         self._numbers = np.array([UNKNOWN])  # of these steps; the last is for others
         self._type_codes = np.zeros(1, np.int64)
-        self.types: list[str] = []
-
-    def update(self) -> None:
-        """Take up what the reader has found since the last time."""
-        batches = self._reader.batches("steps")
-        gone = self._reader.contents.hidden
-        if (self._generation, self._batches, self._gone) == (self._reader.generation, len(batches), gone):
-            return
-        if self._generation != self._reader.generation:
-            self._all, self._batches = [], 0
-        self._all += _steps_of(batches[self._batches :])
-        self._batches, self._generation, self._gone = len(batches), self._reader.generation, gone
-        self.list = [step for step in self._all if step.ordinal not in gone]
-        superseded = self._reader.contents.superseded - self._reader.contents.thinned
-        self.superseded = [step for step in self._all if step.ordinal in superseded]
-        self._index(gone)
 
     def at(self, number: int | None, type_: str | None) -> list[Step]:
         """The steps with a number, newest first; an error that says what is near if there is none."""
@@ -122,12 +102,11 @@ class Steps:
         known = self._ordinals[np.minimum(found, len(self._ordinals) - 1)] == ordinals if len(self._ordinals) else False
         return np.where(known, found, len(self._ordinals))
 
-    def _index(self, gone: frozenset[int]) -> None:
+    def _index(self, others: Mapping[int, int]) -> None:
+        """`others` are ordinals and numbers of steps whose own row is lost."""
         self.types = list(dict.fromkeys(step.type for step in self.list))
         codes = {name: code for code, name in enumerate(self.types)}
-        # Also steps whose own row is damaged.
-        numbers = {one: number for one, number in self._reader.contents.step_of.items() if one not in gone}
-        numbers |= {step.ordinal: step.number for step in self.list}
+        numbers = {**others, **{step.ordinal: step.number for step in self.list}}
         types = {step.ordinal: codes[step.type] for step in self.list}
         self._ordinals = np.array(sorted(numbers), np.int64)
         self._numbers = np.array([*(numbers[one] for one in self._ordinals.tolist()), UNKNOWN], np.int64)
@@ -138,21 +117,54 @@ class Steps:
             self._ordinals_of.setdefault(step.number, []).append(place)
 
     def _no_such_step(self, number: int, type_: str | None) -> str:
+        seen = self._why_absent(number, type_)
+        known = sorted({step.number for step in self.list if type_ in (None, step.type)})
+        if not known:
+            return f"{seen}." if "superseded" in seen else f"{seen}: nothing was."
+        near = _around(known, number)
+        return f"{seen}. Nearest: {', '.join(map(str, near))}. `recording.steps` lists all {len(self.list)}."
+
+    def _why_absent(self, number: int, type_: str | None) -> str:
+        return f"Step {number} was not recorded" + (f" as {type_!r}" if type_ is not None else "")
+
+
+class Steps(StepIndex):
+    """All recorded steps of one rank that still have values; grows when there are more."""
+
+    def __init__(self, reader: RankReader) -> None:
+        super().__init__()
+        self._reader = reader
+        self._generation = -1
+        self._batches = 0
+        self._gone: frozenset[int] = frozenset()
+        self._all: list[Step] = []
+
+    def update(self) -> None:
+        """Take up what the reader has found since the last time."""
+        batches = self._reader.batches("steps")
+        gone = self._reader.contents.hidden
+        if (self._generation, self._batches, self._gone) == (self._reader.generation, len(batches), gone):
+            return
+        if self._generation != self._reader.generation:
+            self._all, self._batches = [], 0
+        self._all += _steps_of(batches[self._batches :])
+        self._batches, self._generation, self._gone = len(batches), self._reader.generation, gone
+        self.list = [step for step in self._all if step.ordinal not in gone]
+        superseded = self._reader.contents.superseded - self._reader.contents.thinned
+        self.superseded = [step for step in self._all if step.ordinal in superseded]
+        # Also steps whose own row is damaged.
+        self._index({one: number for one, number in self._reader.contents.step_of.items() if one not in gone})
+
+    def _why_absent(self, number: int, type_: str | None) -> str:
         contents = self._reader.contents
         superseded = [step for step in self.superseded if step.number == number]
         if number not in self._ordinals_of and superseded:
             back_to = contents.end_of(contents.session_of.get(superseded[-1].ordinal, 0))
-            seen = f"Step {number} was superseded when the trial was resumed from step {back_to}"
-        elif number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
-            seen = f"Step {number} was removed to stay within max_bytes"
-        else:
-            seen = f"Step {number} was not recorded" + (f" as {type_!r}" if type_ is not None else "")
-            seen += ", or was removed to stay within max_bytes" if contents.dropped else ""
-        known = sorted({step.number for step in self.list if type_ in (None, step.type)})
-        if not known:
-            return f"{seen}." if superseded else f"{seen}: nothing was."
-        near = _around(known, number)
-        return f"{seen}. Nearest: {', '.join(map(str, near))}. `recording.steps` lists all {len(self.list)}."
+            return f"Step {number} was superseded when the trial was resumed from step {back_to}"
+        if number in {contents.step_of.get(ordinal) for ordinal in contents.thinned}:
+            return f"Step {number} was removed to stay within max_bytes"
+        seen = super()._why_absent(number, type_)
+        return seen + (", or was removed to stay within max_bytes" if contents.dropped else "")
 
 
 def _around(known: Sequence[int], number: object) -> Sequence[int]:

@@ -32,6 +32,9 @@ from endoscope.recording.output.finishing import Finisher
 from endoscope.recording.output.raw import Keep
 from endoscope.recording.output.spectra import Spectra
 from endoscope.recording.output.worker import Worker
+from endoscope.recording.ranks.job import member_of
+from endoscope.recording.ranks.meshes import Mesh
+from endoscope.recording.ranks.relations import Relations
 from endoscope.recording.silent import Silent
 from endoscope.recording.status import Status
 from endoscope.recording.steps.step import Step
@@ -42,7 +45,7 @@ from endoscope.recording.voice import make_voice
 from endoscope.schema import plugins
 from endoscope.schema.recording import GapRecord
 from endoscope.store.resuming import bytes_in, iteration_before
-from endoscope.store.vacancy import withdraw
+from endoscope.store.vacancy import withdraw, withdraw_rank
 from endoscope.store.writer import TrialWriter
 
 #: What holds where `when` is not said: whoever says which steps to record may have all of them.
@@ -87,20 +90,28 @@ class Run:
         self.shield = Shield(strict, self._gap)
         about = {**dict(config or {}), "endoscope": self._limits}
         plugins.load()  # before the files get their columns
-        self._writer = TrialWriter.create(root, trial, config=about, max_bytes=max_bytes, resume=resume)
+        member, problem = member_of(os.path.join(os.path.abspath(root), trial))
+        self._writer = TrialWriter.create(root, trial, member=member, config=about, max_bytes=max_bytes, resume=resume)
+        self._member = member
         self._worker = Worker(self._writing_failed, self._writer.commit, self._writer.name)
         self._finisher = Finisher(self._writer, self._worker, kept, self.shield)
         self._steps = Steps(self._schedule, self._budget, self._finisher, self._worker, self.shield, self._gap)
+        if member is not None:
+            self._steps.names.relations = Relations(member.rank, self._write_meshes)
         self._steps.next, self._steps.last = self._writer.next_step, self._writer.next_step - 1
         self._go_on_from(self._writer.next_step)
         self._strangers = Strangers(self._steps)
+        self._strangers.begin()
         self._gaps = self._logged = 0
         self._was_watched = self._has_failed = False
         self._born = forks.count
         self.closed = False
         self._at_exit = functools.partial(_close_quietly, weakref.ref(self))
         atexit.register(self._at_exit)
-        self._voice = make_voice()
+        if problem:
+            self.shield.say("job", f"Endoscope: {problem}")
+            self._gap("", problem)
+        self._voice = make_voice(is_heard=member is None or member.rank == 0)
         self._voice.begin(telling.beginning(self.path, trial, resume and self._writer.next_step > 0))
         self._status = Status(self.path, self._voice.status, self._so_far) if status else None
 
@@ -155,7 +166,13 @@ class Run:
         """Steps before this one are those of earlier sessions."""
         self._first = number
         if number:
-            self._steps.optimizers.iteration = iteration_before(self._writer.path, 0, number)
+            place = self._writer.place
+            before = max(place.attempt - 1, 0)
+            self._steps.optimizers.iteration = iteration_before(place.trial, place.rank, number, before)
+
+    def _write_meshes(self, meshes: Sequence[Mesh]) -> None:
+        found = [mesh.to_dict() for mesh in meshes]
+        self._worker.put(lambda: self._writer.write_meshes(found))
 
     @property
     def current_step(self) -> Step:
@@ -170,7 +187,7 @@ class Run:
         self._steps.paused = False
 
     def metric(self, name: str, value: Any) -> None:
-        """A number of the current step, or of the step that has just ended."""
+        """A number of the current step, or of the step that ended last."""
         with self.shield(f"metric {name!r}"):
             self._require_open()
             self._steps.report(str(name), value)
@@ -235,8 +252,14 @@ class Run:
         atexit.unregister(self._at_exit)
         if self._status is not None:
             self._status.stop()
-        is_withdrawn = self._has_failed and withdraw(self._writer.path)
-        self._voice.end([telling.WITHDRAWN] if is_withdrawn else self._last_words())
+        is_withdrawn = self._has_failed and self._withdraw()
+        if self._voice.is_heard:
+            self._voice.end([telling.WITHDRAWN] if is_withdrawn else self._last_words())
+
+    def _withdraw(self) -> bool:
+        """Take an empty trial away, or what is of this process in it."""
+        place = self._writer.place
+        return withdraw(place.trial) if self._member is None else withdraw_rank(place.trial, place.folder)
 
     def _last_words(self) -> list[str]:
         """How much there is, what went wrong, what looks wrong, and how to go on."""
@@ -249,9 +272,8 @@ class Run:
         concerns = [*self._strangers.said]
         if not self._was_watched and not self._writer.tensors:
             concerns.append(telling.NO_MODEL)
-        elif not recorded:
-            concerns.append(telling.NO_STEP)
-        concerns.append(telling.left_out(seen, recorded, self._budget, was_chosen=self._when_was_said))
+        else:
+            concerns.append(telling.left_out(seen, recorded, self._budget, was_chosen=self._when_was_said))
         try:
             found = telling.findings(self.path, size)
         except Exception as error:  # a program that ends must not end with our error

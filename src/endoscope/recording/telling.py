@@ -57,6 +57,12 @@ def counts(schedule: Schedule) -> tuple[int, int]:
 
 def left_out(seen: int, recorded: int, budget: Budget | None, *, was_chosen: bool) -> str:
     """Why most steps are not there, and what to type for all of them; empty if they are."""
+    if not recorded:
+        return (
+            f"none of the {seen} steps was recorded. To record every step:  endoscope.Run(…, when=1)"
+            if seen
+            else NO_STEP
+        )
     if budget is None or 2 * recorded >= seen:
         return ""
     allowed = f"a budget of {100 * budget.fraction:g} % of the training time"

@@ -18,17 +18,34 @@ _STYLE = "border: 1px solid #8886; border-radius: 6px; padding: 0.5em 0.8em; fon
 class Voice(Protocol):
     """Where the sentences of a run go."""
 
+    is_heard: bool
+
     def begin(self, sentence: str) -> None: ...
     def status(self, sentence: str) -> None: ...
     def end(self, sentences: Sequence[str]) -> None: ...
 
 
-def make_voice() -> Voice:
+def make_voice(*, is_heard: bool = True) -> Voice:
+    """Of the processes of a job one speaks."""
+    if not is_heard:
+        return Silence()
     return Card() if _is_notebook() else Lines()
+
+
+class Silence:
+    """Nowhere."""
+
+    is_heard = False
+
+    def begin(self, sentence: str) -> None: ...
+    def status(self, sentence: str) -> None: ...
+    def end(self, sentences: Sequence[str]) -> None: ...
 
 
 class Lines:
     """On stderr. At a terminal the status stays in one line; elsewhere it is a line each minute."""
+
+    is_heard = True
 
     def __init__(self) -> None:
         self._width = 0  # of the status line that stands there
@@ -55,6 +72,8 @@ class Lines:
 
 class Card:
     """In a notebook: one box below the cell, which changes while the run goes on."""
+
+    is_heard = True
 
     def __init__(self) -> None:
         self._head = ""

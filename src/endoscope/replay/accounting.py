@@ -18,6 +18,7 @@ from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.capture.record import hot_path, opaque, recorder
 from endoscope.capture.record.records import Node
 from endoscope.capture.record.source import Position, user_position
+from endoscope.capture.trace import Arguments
 from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.views.result import Trace
 from endoscope.replay.report import Report
@@ -63,7 +64,7 @@ def _inside_recorded_call(frame: FrameType | None) -> bool:
 def traced_under(accountant: Accountant, target: Any, args: Any, kwargs: Any, **options: Any) -> Trace:
     """Trace the target while the accountant watches the dispatcher."""
     with accountant:
-        return run_trace(target, kwargs if kwargs else tuple(args), **options)
+        return run_trace(target, Arguments(tuple(args), kwargs), **options)
 
 
 def report_missing(report: Report, accountant: Accountant) -> None:

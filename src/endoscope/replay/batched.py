@@ -23,6 +23,15 @@ def batch_levels(tensor: torch.Tensor) -> dict[int, int]:
     return levels
 
 
+def _inside(function: Any, dims_in: tuple[Any, ...], dims_out: Any, randomness: str, size: int) -> Any:
+    """`function` inside one `vmap`; where no argument has a batch, one that is not used says how large it is."""
+    vmap: Any = torch.func.vmap
+    if any(dim is not None for dim in dims_in):
+        return vmap(function, in_dims=dims_in, out_dims=dims_out, randomness=randomness)
+    inside = vmap(lambda _, *given: function(*given), in_dims=(0, *dims_in), out_dims=dims_out, randomness=randomness)
+    return lambda *given: inside(torch.arange(size), *given)
+
+
 def is_batched(recorder: Recorder, raw: Node) -> bool:
     if not recorder.full:  # its tensors are not there to tell
         return False
@@ -41,8 +50,16 @@ def _returned(recorder: Recorder, raw: Node) -> list[torch.Tensor]:
     return recorder.objects[raw.slot : raw.returned.stop]
 
 
-def in_transforms(recorder: Recorder, raw: Node) -> Any:
+def _batch_size(tensor: torch.Tensor, level: int) -> int:
+    while not (is_batched_tensor(tensor) and level_of(tensor) == level):
+        tensor = get_unwrapped(tensor)
+    return int(get_unwrapped(tensor).shape[hidden_dim_of(tensor)])
+
+
+def in_transforms(recorder: Recorder, node: int, raw: Node) -> Any:
     """The function of a node inside as many `vmap`s as were around the original call."""
+    randomness = recorder.rng[node].vmaps if node in recorder.rng else {}
+    sizes = {level: _batch_size(tensor, level) for tensor in _returned(recorder, raw) for level in batch_levels(tensor)}
     inputs = [batch_levels(tensor) for tensor in _given(raw)]
     outputs = [batch_levels(tensor) for tensor in _returned(recorder, raw)]
     levels = sorted({level for found in inputs + outputs for level in found})
@@ -66,10 +83,9 @@ def in_transforms(recorder: Recorder, raw: Node) -> Any:
         for level in reversed(levels):
             dims_in = tuple(found.get(level) for found in inputs)
             dims_out = tuple(found.get(level) for found in outputs)
-            if all(d is None for d in dims_in):
+            if all(d is None for d in dims_in) and level not in sizes:
                 continue
-            vmap: Any = torch.func.vmap
-            wrapped = vmap(wrapped, in_dims=dims_in, out_dims=dims_out, randomness="different")
+            wrapped = _inside(wrapped, dims_in, dims_out, randomness.get(level, "different"), sizes.get(level, 0))
         return wrapped(*tensors)
 
     return call

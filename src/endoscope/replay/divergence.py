@@ -10,11 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.change.plan import Plan
 from endoscope.capture.patch.torch_private import DisableTorchFunction
+from endoscope.capture.trace import Arguments, dry_run
+from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.result import Trace
 from endoscope.capture.views.tables import Table
-from endoscope.errors import BadArgument, ValueChanged, ValueNotKept
+from endoscope.errors import BadArgument, CannotReplay, ValueChanged, ValueNotKept
 from endoscope.replay.compare import plain, same
 
 _MOST_SHOWN = 30
@@ -104,9 +107,10 @@ class Comparison:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def compare(a: Trace, b: Trace, *, tolerance: float = 0.0) -> Comparison:
+def compare(a: Trace, b: Trace, *, tolerance: float = 0.0, seed: int | None = None) -> Comparison:
     """How far two traces are apart, per operation, in the order of execution. Operations are matched by label.
 
+    With a `seed` both are taken once more under it, so that they do not differ in random numbers.
     A `relative` difference of at most `tolerance` counts as none.
     """
     for trace in (a, b):
@@ -117,9 +121,22 @@ def compare(a: Trace, b: Trace, *, tolerance: float = 0.0) -> Comparison:
             )
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not tolerance >= 0:
         raise BadArgument(f"tolerance={tolerance!r}: use a number that is not negative, such as tolerance=1e-5.")
+    if seed is not None:
+        a, b = _taken_again(a, seed), _taken_again(b, seed)
     with DisableTorchFunction(), torch.no_grad():
         rows = [_row(left, right, tolerance) for left, right in _pairs(a, b)]
     return Comparison(a, b, rows, float(tolerance))
+
+
+def _taken_again(trace: Trace, seed: int) -> Trace:
+    if trace.origin is None:
+        raise CannotReplay(
+            f"compare(seed={seed}) takes both traces once more, and that of {trace.name} came from a `with tracing()` "
+            f"block, which cannot be run again. Give the block the seed: endoscope.tracing(model, seed={seed})."
+        )
+    target, args, kwargs, changes = trace.origin()
+    edit = Plan.of(dry_run(target, args, kwargs, seed), changes) if changes else None
+    return run_trace(target, Arguments(tuple(args), kwargs), seed=seed, edit=edit)
 
 
 def _pairs(a: Trace, b: Trace) -> Iterator[tuple[Op | None, Op | None]]:

@@ -12,7 +12,7 @@ from endoscope.capture.patch.torch_private import DisableTorchFunctionSubclass, 
 from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.leaves import map_arguments, tensors_in
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Node
+from endoscope.capture.record.records import Draw, Node
 from endoscope.capture.record.regions import unwrapped
 from endoscope.capture.views.op import Op
 from endoscope.replay.batched import in_transforms, is_batched
@@ -28,9 +28,6 @@ class KeptValues(Protocol):
     def recorder(self) -> Recorder: ...
 
     def tensor(self, slot: int) -> torch.Tensor: ...
-
-
-RandomState = tuple[torch.Generator | None, torch.Tensor]  # of which generator, None: torch's own; and its state
 
 
 class MissingParent(Exception):
@@ -70,11 +67,14 @@ def repeat(
     args, kwargs, written = _arguments(raw, seen, copy)
     if plain is not None:
         args, kwargs = tuple(map(plain, args)), {key: plain(value) for key, value in kwargs.items()}
-    func = in_transforms(recorder, raw) if is_batched(recorder, raw) else raw.func
-    with _surroundings(raw, grad, recorder.rng.get(node)), DisableTorchFunctionSubclass():
+    func = in_transforms(recorder, node, raw) if is_batched(recorder, raw) else raw.func
+    draw = recorder.rng.get(node)
+    with _surroundings(raw, grad, draw if draw and draw.state is not None else None), DisableTorchFunctionSubclass():
         out = func(*args, **kwargs)
     found = tensors_in(out)
     rest = [t for t in written if not any(t is f for f in found)]
+    if len(rest) < raw.written:  # a subclass returned what it had overwritten as another object
+        rest += [t for t in written if any(t is f for f in found)][: raw.written - len(rest)]
     return found + rest if found else rest
 
 
@@ -115,7 +115,7 @@ def value_seen(values: KeptValues, read: Read, tensor: torch.Tensor, change: Cha
 
 
 def _garbage_like(tensor: torch.Tensor) -> torch.Tensor:
-    filled = tensor.detach().clone()
+    filled = unwrapped(tensor).detach().clone()
     with contextlib.suppress(RuntimeError):
         filled.fill_(1)
     return filled
@@ -144,7 +144,7 @@ def _placed(memory: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
     return neg_view(view) if like.is_neg() else view
 
 
-def _surroundings(raw: Node, grad: bool, random: RandomState | None) -> contextlib.AbstractContextManager[object]:
+def _surroundings(raw: Node, grad: bool, random: Draw | None) -> contextlib.AbstractContextManager[object]:
     """Autograd, autocast and random numbers as they were."""
     if not raw.context and random is None and grad == torch.is_grad_enabled():
         return contextlib.nullcontext()
@@ -158,8 +158,9 @@ def _surroundings(raw: Node, grad: bool, random: RandomState | None) -> contextl
 
 
 @contextlib.contextmanager
-def _random_state(entry: RandomState) -> Iterator[None]:
-    generator, state = entry
+def _random_state(draw: Draw) -> Iterator[None]:
+    generator, state = draw.generator, draw.state
+    assert state is not None
     if generator is None:
         now = torch.get_rng_state()
         torch.set_rng_state(state)

@@ -16,7 +16,7 @@ class Failure:
 
     reason: str
     op: Op | None = None  # None if it concerns the run as a whole
-    check: str = ""  # replay, parents, complete, untouched
+    check: str = ""  # replay, parents, complete, untouched, inputs
     index: tuple[int, ...] | None = None  # first differing element
     expected: Any = None  # the value that was kept
     found: Any = None  # the value that the replay gave
@@ -60,8 +60,8 @@ class Report:
         exact = self.checked - len(self.inexact)
         lines = [
             f"Validation of {self.name}: {'the trace is right' if self.ok else failed}.",
-            f"    {self.checked} operations were checked: {exact} gave the same bits again, {len(self.inexact)} gave the "
-            "same values up to rounding.",
+            f"    {self.checked} operations were checked: {exact} gave the same bits again, {len(self.inexact)} gave "
+            "the same values up to rounding.",
             f"    {self.edges} parents were checked: {self.edges - len(self.excused)} change the result, "
             f"{len(self.excused)} cannot change it here (report.excused).",
         ]

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from endoscope.capture.change.choosing import changes_in, chosen
 from endoscope.capture.change.edit import Applied, apply_all, new_like
+from endoscope.capture.change.randomness import seeded
 from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.patch.patches import untraced
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
@@ -44,8 +45,10 @@ from endoscope.schema.ops import Kind
 INSTEAD = "Run the model with the edit: endoscope.trace(model, inputs, edit=...)."
 
 
-def rerun(trace: Trace, edit: Mapping[Any, Any]) -> Trace:
+def rerun(trace: Trace, edit: Mapping[Any, Any], *, seed: int | None = None) -> Trace:
     """The trace as it would be with an edit; only what lies downstream of it is computed, from kept values.
+
+    Operations that draw random numbers draw those of the trace; with a `seed` all of them draw anew, in their order.
 
     The values carry no autograd history. Where only the model itself could say what comes next, because a value
     that changes has steered Python, or the size of a tensor depends on it, this raises and says so.
@@ -61,13 +64,13 @@ def rerun(trace: Trace, edit: Mapping[Any, Any]) -> Trace:
             "edited part would be computed were not kept. Trace with save='all', or run the model with the edit: "
             "endoscope.trace(model, inputs, edit=...)."
         )
-    with untraced():
+    with untraced(), seeded(seed):
         edits = {
             node: [Applied(edit, trace.op_at(node).label) for _, edit in found]
             for node, found in chosen(trace, changes).items()
         }
         check_memory(trace, list(edits), INSTEAD)
-        again = _Again(trace, edits)
+        again = _Again(trace, edits, redraws=seed is not None)
         again.walk()
         found = again.result()
     if trace.origin is not None:
@@ -79,9 +82,12 @@ def rerun(trace: Trace, edit: Mapping[Any, Any]) -> Trace:
 class _Again:
     """The values of one rerun, by slot; what did not change is looked up in the original trace."""
 
-    def __init__(self, trace: Trace, edits: dict[int, list[Applied]]) -> None:
+    def __init__(self, trace: Trace, edits: dict[int, list[Applied]], *, redraws: bool = False) -> None:
+        """With `redraws` random numbers come from the generators as they are now, not as they were in the trace."""
         self.trace = trace
-        self.recorder = trace.recorder
+        self.recorder = copy.copy(trace.recorder)
+        self.redrawn = {node for node, draw in self.recorder.rng.items() if redraws and draw.generator is None}
+        self.recorder.rng = dict(self.recorder.rng)
         self.edits = edits
         self.changed: dict[int, Tensor] = {}
         self._wants_gradient: dict[int, bool] = {}  # of changed slots
@@ -90,7 +96,7 @@ class _Again:
 
     def walk(self) -> None:
         nodes, sources, edits, changed = self.recorder.nodes, self.recorder.sources, self.edits, self.changed
-        for node in range(min(edits, default=len(nodes)), len(nodes)):
+        for node in range(min([*edits, *self.redrawn], default=len(nodes)), len(nodes)):
             if changed:
                 self._departures.check(node, changed, self, INSTEAD)
             raw = nodes[node]
@@ -100,8 +106,8 @@ class _Again:
             )
             if node in sources:
                 self._source(node, raw)
-            elif touched or node in edits:
-                self._operation(node, raw, bool(touched))
+            elif touched or node in edits or node in self.redrawn:
+                self._operation(node, raw, bool(touched) or node in self.redrawn)
         self._departures.check(len(nodes), changed, self, INSTEAD)
 
     def _source(self, node: int, raw: Node) -> None:
@@ -137,8 +143,14 @@ class _Again:
                 f"{self.label(node)} ({raw.facts.name}) lies downstream of the edit and cannot be called again on "
                 f"values alone. {INSTEAD}"
             )
+        drawn = torch.get_rng_state() if node in self.redrawn else None
+        if drawn is not None:
+            self.recorder.rng[node] = self.recorder.rng[node]._replace(state=None)
         try:
-            return repeat(self.recorder, node, raw, self._operand, copy=_copy, grad=raw.grad)
+            found = repeat(self.recorder, node, raw, self._operand, copy=_copy, grad=raw.grad)
+            if drawn is not None:
+                self.recorder.rng[node] = self.recorder.rng[node]._replace(state=drawn)
+            return found
         except MissingParent:
             raise CannotReplay(
                 f"{self.label(node)} lies downstream of the edit and has an argument whose origin is not known. "

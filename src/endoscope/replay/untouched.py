@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.change.state import State, random_states, same_random_states
+from endoscope.capture.change.randomness import random_states, same_random_states
+from endoscope.capture.change.state import State
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.records import grad_fn_of
 from endoscope.capture.views.result import Trace
@@ -49,7 +50,8 @@ def check_untouched(report: Report, state: State, run: Callable[[], Any], run_tr
     plain = Outcome(state, run())
     state.restore()
     trace = run_traced()
-    trace.values.freeze(sharing=state.tensors)  # they will be put back under the trace's feet
+    gradients = [trace.recorder.objects[slot] for slot in trace.recorder.read_gradients]
+    trace.values.freeze(sharing=[*state.tensors, *gradients])  # they are put back, or added to, under the trace's feet
     traced = Outcome(state, trace.result)
     try:
         problems = _differences(plain, traced, state)

@@ -1,9 +1,10 @@
-"""`validate()`: four proofs, in the order of the checks below.
+"""`validate()`: five proofs, in the order of the checks below.
 
 replay      every operation, run again on the kept values of its parents, gives the kept result
 parents     every claimed parent matters: another value gives another result, or there is a reason why not
 complete    every operation that torch's dispatcher executed belongs to an operation of the trace
 untouched   the traced run and a plain run agree: results, gradients, buffers, random state
+inputs      an output that moves with an input is reached by it in the graph
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import torch
 
 from endoscope.capture.change.edit import apply_all
 from endoscope.capture.change.plan import Plan
+from endoscope.capture.change.randomness import seeded
 from endoscope.capture.change.state import State
 from endoscope.capture.record.records import slots_of
-from endoscope.capture.trace import arguments, check_target, dry_run
+from endoscope.capture.trace import Arguments, arguments, check_target, dry_run
 from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.views.op import Op, op_at
 from endoscope.capture.views.result import Trace
@@ -24,6 +26,7 @@ from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same
+from endoscope.replay.inputs_moved import check_inputs
 from endoscope.replay.operands import MissingParent, call_again, value_seen
 from endoscope.replay.perturb import excuse
 from endoscope.replay.report import Report
@@ -35,17 +38,26 @@ _ABSENT = object()
 MOST_PARENTS = 64
 
 
-def validate(target: Any, inputs: Any = _ABSENT) -> Report:
+def validate(target: Any, inputs: Any = _ABSENT, *, seed: int | None = None, **named: Any) -> Report:
     """Prove a trace. `target` is a module or function (with `inputs` as in `trace`), or a finished trace.
 
-    The target is run several times; its buffers, gradients, inputs and all random states are put back afterwards.
+    The target is run several times, all of them with the `seed` if there is one; its buffers, gradients, inputs and all
+    random states are put back afterwards.
     """
     if isinstance(target, Trace):
-        return _validate_trace(target)
-    if inputs is _ABSENT:
+        if inputs is not _ABSENT or named:
+            raise BadArgument("A trace has its inputs already: trace.validate(), or endoscope.validate(model, x).")
+        with seeded(seed):
+            return _validate_trace(target)
+    if inputs is _ABSENT and not named:
         raise BadArgument("validate() needs the inputs, too: endoscope.validate(model, x), or trace.validate().")
     check_target(target)
-    args, kwargs = arguments(inputs)
+    with seeded(seed):
+        return _validate_target(target, arguments(() if inputs is _ABSENT else inputs, named))
+
+
+def _validate_target(target: Any, given: Arguments) -> Report:
+    args, kwargs = given
     report = Report(_name(target))
     state = State(target, args, kwargs)
     accountant = Accountant()
@@ -56,7 +68,7 @@ def validate(target: Any, inputs: Any = _ABSENT) -> Report:
         except Exception as error:  # not every target bears a dispatch mode
             state.restore()
             accountant.missing.clear()
-            trace = run_trace(target, inputs)
+            trace = run_trace(target, given)
             report.unchecked.append(f"completeness: under a dispatch mode it raised {type(error).__name__}: {error}")
             return trace
 
@@ -64,6 +76,7 @@ def validate(target: Any, inputs: Any = _ABSENT) -> Report:
         trace = check_untouched(report, state, lambda: target(*args, **kwargs), traced)
         report_missing(report, accountant)
         check_values(report, trace)
+        check_inputs(report, trace, state, lambda: target(*args, **kwargs))
     finally:
         state.restore()
     return report
@@ -88,8 +101,12 @@ def _validate_trace(trace: Trace) -> Report:
         plan = Plan.of(dry_run(target, args, kwargs, trace.seed), changes) if changes else None
         check_complete(report, trace, target, args, kwargs, plan)
         state.restore()
-        run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, kwargs if kwargs else tuple(args))
+        run, traced = lambda: target(*args, **kwargs), lambda: run_trace(target, Arguments(tuple(args), kwargs))
         check_untouched(report, state, run, traced)
+        if changes:
+            report.unchecked.append("which outputs move with which inputs: the trace was edited")
+        else:
+            check_inputs(report, trace, state, run)
     finally:
         state.restore()
     return report

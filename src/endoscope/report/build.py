@@ -49,13 +49,15 @@ class Trial:
         return f"trial-{self.number}"
 
 
-def report(path: str | PathLike[str], trial: str | None = None) -> str:
-    """The whole page as text."""
+def report(path: str | PathLike[str], trial: str | None = None, rank: int | None = None) -> str:
+    """The whole page as text; of all ranks together, or of one."""
     found = look(path)
     if isinstance(found, Recording):
         recordings = [found]
     else:
         recordings = [found[trial]] if trial is not None else [found[name] for name in found]
+    if rank is not None:
+        recordings = [recording.rank(rank) for recording in recordings]
     for recording in recordings:
         recording.tables.silence()  # damage is named in the page
     trials = [Trial(recording, number) for number, recording in enumerate(recordings, 1)]

@@ -37,13 +37,14 @@ class Key:
     node: str  # dotted module path, label or tag
     role: str = ""  # which of several tensors in the node; empty if there is one
     pass_: int = 1  # n-th time in the step
-    of: str = "value"  # value, gradient:<loss>, parameter or update
+    of: str = "value"  # value, gradient:<loss>, gradient, local_gradient, parameter or update
     kind: str = "computed"  # input, parameter, buffer, computed, target, loss, output
     shape: tuple[int, ...] = ()
     dtype: str = "float32"  # torch's name for it, without "torch."
     batch_dim: int = NO_BATCH
     module: str = ""  # address of the module that made it
     source: str = ""  # file:line of the user's code
+    placement: str = ""  # JSON: what it is to the tensors of that name on other ranks; empty: nothing is known
 
 
 class RawValues(NamedTuple):
@@ -60,6 +61,22 @@ class GapRecord(NamedTuple):
     node: str
     of: str
     reason: str
+
+
+class TimesRecord(NamedTuple):
+    """Where the time of the steps of one block went; in the order of the columns of `times`."""
+
+    step: int  # where the block begins
+    type: str
+    captured: int  # 1: values of these steps were held
+    steps: int
+    seconds: float  # in all; the next four are parts of it
+    data: float
+    forward: float
+    backward: float
+    update: float
+    longest: float  # of the longest step
+    peak_memory: int  # bytes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,6 +126,7 @@ TABLES: dict[str, Sequence[tuple[str, str]]] = {
         ("batch_dim", "int32"),
         ("module", "string"),
         ("source", "string"),
+        ("placement", "string"),  # JSON
     ),
     "stats": stats.Live(lambda: (*_ROW, *_of_whole(), ("hist_first", "int16"), ("hist", "list<uint32>"))),
     "samples": (*_ROW, ("sample", "list<int32>"), *((name, "list<float32>") for name in stats.SAMPLE)),
@@ -132,6 +150,19 @@ TABLES: dict[str, Sequence[tuple[str, str]]] = {
         ("skipped", "int32"),  # 1: its update was skipped
     ),
     "metrics": (("step", "int64"), ("time", "float64"), ("name", "string"), ("value", "float64"), ("type", "string")),
+    "times": (
+        ("step", "int64"),
+        ("type", "string"),
+        ("captured", "int32"),
+        ("steps", "int32"),
+        ("seconds", "float64"),
+        ("data", "float64"),
+        ("forward", "float64"),
+        ("backward", "float64"),
+        ("update", "float64"),
+        ("longest", "float64"),
+        ("peak_memory", "int64"),
+    ),
     "notes": (("step", "int64"), ("time", "float64"), ("text", "string")),
     "gaps": (("step", "int64"), ("node", "string"), ("of", "string"), ("reason", "string"), ("time", "float64")),
 }

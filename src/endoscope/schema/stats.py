@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SCALES = ("log", "linear", "diverging")
+#: Ways to merge a statistic of the parts of a tensor into that of the whole; see `query.ranks.parts.Parts`.
+MERGES = ("sum", "mean", "min", "max", "norm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,10 @@ class Statistic:
                the same name in `stats/kernels.c` says it for the CPU. Only these may be of samples and of units, too
     `level`    a quantile: the share of numbers below it
     `measure`  a function of the finite numbers of a tensor, which lie in a flat tensor that is not empty
+
+    `merge` says how that of a whole tensor follows from those of its parts, which lie on several ranks: one of
+    `MERGES`, or a formula over what was recorded of the parts (`query.ranks.parts.Parts`). None: it does not follow.
+    Quantiles have none: they are read off the histogram of the whole.
     """
 
     name: str
@@ -50,6 +56,7 @@ class Statistic:
     is_count: bool = False  # a whole number about all elements; colours show it as their share
     of_samples: bool = False  # also of each sample
     of_units: bool = False  # also of each unit over the batch
+    merge: str | Callable[[Any], Any] | None = None
 
     def forget(self) -> None:
         """Undo the registration of a statistic that is not built in."""
@@ -68,55 +75,56 @@ def _quantile(level: float, label: str) -> Statistic:
 BUILT_IN = (
     Statistic(
         name="count", label="elements", about="How many elements there are.", twin=twins.count,
-        of=lambda rows: rows.finite + rows.nans + rows.infs, is_count=True, scale="linear",
+        of=lambda rows: rows.finite + rows.nans + rows.infs, is_count=True, scale="linear", merge="sum",
     ),
     Statistic(
         name="zeros", label="zeros", twin=twins.zeros,
         about="How many are zero, `-0.0` included. Divided by `count` it says how sparse a tensor is.",
-        of=lambda rows: rows.zeros, is_count=True, scale="linear", of_samples=True,
+        of=lambda rows: rows.zeros, is_count=True, scale="linear", of_samples=True, merge="sum",
     ),
     Statistic(
         name="nans", label="NaN", about="How many are not a number.", twin=twins.nans,
-        of=lambda rows: rows.nans, is_count=True, scale="linear", of_samples=True,
+        of=lambda rows: rows.nans, is_count=True, scale="linear", of_samples=True, merge="sum",
     ),
     Statistic(
         name="infs", label="infinities", about="How many are infinite, of either sign.", twin=twins.infs,
-        of=lambda rows: rows.infs, is_count=True, scale="linear", of_samples=True,
+        of=lambda rows: rows.infs, is_count=True, scale="linear", of_samples=True, merge="sum",
     ),
     Statistic(
         name="neg_infs", label="−infinities", about="How many of those are negative.", twin=twins.neg_infs,
-        of=lambda rows: rows.neg_infs, is_count=True, scale="linear",
+        of=lambda rows: rows.neg_infs, is_count=True, scale="linear", merge="sum",
     ),
     Statistic(
         name="mean", label="mean", about="The sum, divided by the number of finite elements.", twin=twins.mean,
         of=lambda rows: (rows.mean / rows.scale).clip(rows.low, rows.high), scale="diverging",
-        of_samples=True, of_units=True,
+        of_samples=True, of_units=True, merge="mean",
     ),
     Statistic(
         name="std", label="std", twin=twins.std,
         about="The standard deviation of the population: the root of the mean squared distance from the mean, divided "
         "by n and not by n − 1. Exactly 0 if all elements are equal, so also for a single one.",
         of=lambda rows: (rows.around / rows.finite) ** 0.5 / rows.scale, of_samples=True, of_units=True,
+        merge=lambda parts: parts.rms(parts.hypot(parts["std"], parts["mean"] - parts.mean(parts["mean"]))),
     ),
     Statistic(
         name="abs_mean", label="abs mean", about="The mean of the magnitudes.", twin=twins.abs_mean,
-        of=lambda rows: rows.absolute / rows.finite / rows.scale, of_samples=True,
+        of=lambda rows: rows.absolute / rows.finite / rows.scale, of_samples=True, merge="mean",
     ),
     Statistic(
         name="min", label="min", about="The smallest element.", twin=min,
-        of=lambda rows: rows.low, scale="diverging", of_samples=True,
+        of=lambda rows: rows.low, scale="diverging", of_samples=True, merge="min",
     ),
     Statistic(
         name="max", label="max", about="The largest element.", twin=max,
-        of=lambda rows: rows.high, scale="diverging", of_samples=True,
+        of=lambda rows: rows.high, scale="diverging", of_samples=True, merge="max",
     ),
     Statistic(
         name="abs_max", label="abs max", about="The largest magnitude.", twin=twins.abs_max,
-        of=lambda rows: rows.high.clip(-rows.low), of_samples=True, of_units=True,
+        of=lambda rows: rows.high.clip(-rows.low), of_samples=True, of_units=True, merge="max",
     ),
     Statistic(
         name="norm", label="norm", about="The Euclidean (L2) norm: the root of the sum of squares.", twin=twins.norm,
-        of=lambda rows: (rows.around + rows.finite * rows.mean**2) ** 0.5 / rows.scale, of_samples=True,
+        of=lambda rows: (rows.around + rows.finite * rows.mean**2) ** 0.5 / rows.scale, of_samples=True, merge="norm",
     ),
     _quantile(0.01, "1st percentile"),
     _quantile(0.05, "5th percentile"),
@@ -141,7 +149,11 @@ def registered() -> tuple[Statistic, ...]:
 def described() -> dict[str, dict[str, str]]:
     """What a recording says about statistics that a reader may not know."""
     own = [one for one in registered() if one not in BUILT_IN]
-    return {one.name: {"label": one.label, "about": one.about, "scale": one.scale} for one in own}
+    found = {one.name: {"label": one.label, "about": one.about, "scale": one.scale} for one in own}
+    for one in own:
+        if isinstance(one.merge, str):  # a formula is known only to those who have registered it
+            found[one.name]["merge"] = one.merge
+    return found
 
 
 def as_described(name: str, found: Any) -> Statistic:
@@ -149,11 +161,18 @@ def as_described(name: str, found: Any) -> Statistic:
     said = found if isinstance(found, dict) else {}
     scale = said["scale"] if said.get("scale") in SCALES else "log"
     label, about = said.get("label") or name.replace("_", " "), said.get("about", "")
-    return Statistic(name=name, label=str(label), about=str(about), scale=scale)
+    merge = said["merge"] if said.get("merge") in MERGES else None
+    return Statistic(name=name, label=str(label), about=str(about), scale=scale, merge=merge)
 
 
 def statistic(
-    name: str, *, label: str = "", about: str = "", scale: str = "log", twin: Twin | None = None
+    name: str,
+    *,
+    label: str = "",
+    about: str = "",
+    scale: str = "log",
+    twin: Twin | None = None,
+    merge: str | Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[[Tensor], Any]], Statistic]:
     """Record a statistic of your own, of every tensor that is recorded from the next `Run` on.
 
@@ -164,6 +183,10 @@ def statistic(
 
     The function returns one number, best as a tensor without dimensions on the device of the numbers. It costs a few
     torch calls for each tensor. What is decorated becomes a `Statistic`; its `forget()` undoes the registration.
+
+    `merge` says how the number of a whole tensor follows from those of its parts on several ranks: "sum", "mean"
+    (each part counts by its finite elements), "min", "max", "norm", or a formula such as
+    `lambda parts: parts.mean(parts["kurtosis"])`. Without it the whole has a gap where it has more than one part.
     """
 
     def register(measure: Callable[[Tensor], Any]) -> Statistic:
@@ -171,7 +194,7 @@ def statistic(
             raise BadArgument(f"@statistic({name!r}) stands above a function of a tensor, not above {measure!r}.")
         made = Statistic(
             name=name, label=label or name.replace("_", " "), about=about or (measure.__doc__ or "").strip(),
-            twin=twin, scale=scale, measure=measure,
+            twin=twin, scale=scale, measure=measure, merge=merge,
         )  # fmt: skip
         _change(name, made)
         return made
@@ -179,6 +202,11 @@ def statistic(
     _check_name(name)
     if scale not in SCALES:
         raise BadArgument(f"scale={scale!r} of the statistic {name!r} is none of {', '.join(map(repr, SCALES))}.")
+    if merge is not None and not callable(merge) and merge not in MERGES:
+        raise BadArgument(
+            f"merge={merge!r} of the statistic {name!r} is none of {', '.join(map(repr, MERGES))}, and no function. "
+            "Leave it out if the number of a whole does not follow from those of its parts."
+        )
     return register
 
 

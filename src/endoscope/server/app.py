@@ -17,6 +17,7 @@ from endoscope.server import live, wire
 from endoscope.server.answers import as_json
 from endoscope.server.checking import Checking
 from endoscope.server.custom_views.views import Views
+from endoscope.server.graph.opened import Opened
 from endoscope.server.graph.pictures import Pictures
 from endoscope.server.library import Library
 from endoscope.server.page_files import STATIC, PageFiles
@@ -51,6 +52,7 @@ def create(library: Library, views: Views | None = None, access: Access | None =
     app.state.live = live.Live(library, views, app.state.checking)
     app.state.heats = Heats()
     app.state.pictures = Pictures()
+    app.state.opened = Opened()
     return app
 
 

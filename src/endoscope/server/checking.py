@@ -128,7 +128,7 @@ class Checking:
         try:
             recording = self._library.get(name)
             about = _about(recording)
-            result = self._compute(recording.path)
+            result = self._compute(self._library.folder_of(name))
         except Exception as error:  # a page that waits for ever helps nobody
             result = _failed(f"{type(error).__name__}: {error}")
         with self._lock:

@@ -1,4 +1,5 @@
-"""What looks wrong in one trial, computed in a process of its own: `python -m endoscope.server.findings_process TRIAL`.
+"""What looks wrong in one trial, computed in a process of its own: `python -m endoscope.server.findings_process TRIAL`,
+or of one rank, if that is the path of a rank's folder.
 
 Checking a large recording keeps Python busy for seconds, and whoever clicks meanwhile would wait for it. This process
 has a low priority and one thread, and gives its memory back when it ends. It prints one line of JSON: `Checked`.
@@ -17,6 +18,7 @@ from typing import Any, TypedDict
 from endoscope.errors import EndoscopeError, NotARecording
 from endoscope.findings.diagnose import checks_of, with_silenced
 from endoscope.findings.registry import choose
+from endoscope.query import places
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 from endoscope.server.answers import to_json
@@ -43,9 +45,11 @@ def checked(trial: Path) -> Checked:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nobody would see them
-            recording = look(trial)
+            rank = places.rank_in(trial)
+            recording = look(trial if rank is None else trial.parent)
             if not isinstance(recording, Recording):
                 raise NotARecording(f"{trial} is a folder of trials. Findings are those of one of them.")
+            recording = recording if rank is None else recording.rank(rank)
             checks = checks_of(recording.path)  # with own anomalies of the trial
             findings = [finding.to_dict() for finding in with_silenced(recording, checks)]
             steps, last = len(recording.steps), recording.steps[-1].number if recording.steps else None

@@ -38,6 +38,7 @@ class Viewer:
         self._serving = serving
         self.port = port
         self.address = address
+        self.token = address.partition("?token=")[2]
 
     def __repr__(self) -> str:
         return f"<Viewer at {self.address}>" if self._serving.thread.is_alive() else "<Viewer, closed>"
@@ -66,7 +67,7 @@ def show(
 ) -> Viewer:
     """Serve a trial, or a folder of trials, as a page on this machine; returns at once, with the address.
 
-    Only this machine can reach it. With another `host`, whoever has the address with its token can.
+    Only this machine can reach it, and only who has the address with its token; with another `host`, others can, too.
     """
     return start(path, port=port, host=host, views=views, browser=browser)
 

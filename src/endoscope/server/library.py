@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import mmap
+import re
 import threading
 import time
 import warnings
@@ -12,11 +13,13 @@ from os import PathLike
 from pathlib import Path
 
 from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed
-from endoscope.query import bulk
+from endoscope.query import bulk, places
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
+from endoscope.query.trial import of_folder
 
+_OF_RANK = re.compile(r"(.+):rank-(\d{1,9})")
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
 _STALE_SECS = 2.0  # longer than a page that listens lets pass, so that no news is taken away from it
 _FIRST_LOOK_SECS = 1.5  # what a page begins with is read meanwhile; two who read would only wait for each other
@@ -35,6 +38,7 @@ class Library:
         self._states: dict[str, tuple[int, int, int, bool]] = {}
         self._open: dict[str, Recording] = {}
         self._warmed: set[Recording] = set()
+        self._asked_ranks: set[str] = set()  # names of single ranks that a page shows
         self._folder: Recordings | None = None  # None if one trial is served
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
@@ -51,8 +55,12 @@ class Library:
             return list(self._open if self._folder is None else self._folder)
 
     def get(self, name: str) -> Recording:
-        """A trial by name; raises an error that says why it cannot be read."""
+        """A trial by name, or one rank of it (`NAME:rank-1`); raises an error that says why it cannot be read."""
         with self._lock:
+            trial, rank = self._split(name)
+            if rank is not None:
+                self._asked_ranks.add(name)
+                return self.get(trial).rank(rank)
             if name not in self._open:
                 self._open[name] = self._opened(name)
             found = self._open[name]
@@ -61,6 +69,17 @@ class Library:
                 for recording in self._open.values():
                     recording.tables.release()
             return found
+
+    def folder_of(self, name: str) -> Path:
+        """Where a trial lies; of one rank, where that has written."""
+        _, rank = self._split(name)
+        folder = self.get(name).path
+        return folder if rank is None else places.of_rank(folder, rank)
+
+    def _split(self, name: str) -> tuple[str, int | None]:
+        found = _OF_RANK.fullmatch(name)
+        names = self.names
+        return (found[1], int(found[2])) if found and name not in names and found[1] in names else (name, None)
 
     def warm(self, recording: Recording) -> None:
         """Somebody looks at this trial: check its statistics beside, once, before they are asked for."""
@@ -87,7 +106,7 @@ class Library:
         # Opening is a moment at which a damaged file warns; nobody would see it. `problems` keeps it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
-            return Recording(self._folder.path / name)
+            return of_folder(self._folder.path / name)
 
     def newest(self) -> Recording:
         """The trial that began last."""
@@ -126,7 +145,7 @@ class Library:
                 found[name] = (*recording.tables.state, recording.closed)
             news = [name for name, state in found.items() if self._states.get(name) != state]
             self._states = found
-            return news
+            return news + [name for name in sorted(self._asked_ranks) if self._split(name)[0] in news]
 
 
 def _warm(recording: Recording) -> None:

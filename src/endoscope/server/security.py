@@ -2,8 +2,9 @@
 
     Host     must name this machine as it is served: a foreign name that resolves to it (DNS rebinding) is refused
     Origin   must be this page, if the browser sends one; pages of other sites are refused, whatever they ask for
-    token    needed as soon as the server can be reached from another machine; the printed address carries it once,
-             a cookie from then on
+    token    needed for all data, on loopback too; the printed address carries it once, from then on the page sends it
+             with every request. The page's own files are the same for everybody, and what views made has a name that
+             nobody can guess
 
 Answers carry a policy that lets the browser load nothing from elsewhere and run no script but the page's own.
 """
@@ -13,11 +14,10 @@ from __future__ import annotations
 import hmac
 import socket
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from endoscope.server.access import EVERYWHERE, Access, address_of, is_loopback
@@ -26,6 +26,7 @@ from endoscope.server.json_answers import as_json
 __all__ = ["EVERYWHERE", "FRAMES", "Access", "Guard", "is_loopback"]
 
 FRAMES = "/frames/"  # what custom views made; has a policy of its own
+DATA = "/api/"
 
 _PAGE = {
     "default-src": "'none'",
@@ -91,11 +92,9 @@ class Guard:
             )
         if not _is_own_page(asked.headers, host):
             return _refuse(403, "Another page asked for this. Only Endoscope's own page may; open the printed address.")
-        if not self._access.token or self._has_token(asked):
+        if not asked.url.path.startswith(DATA) or not self._access.token or self._has_token(asked):
             return None
-        if _same(asked.query_params.get("token", ""), self._access.token):
-            return self._let_in(asked)
-        return _refuse(401, "A token is needed, because other machines can reach this server. Use the address that it "
+        return _refuse(401, "A token is needed, because others can reach this server, too. Use the address that it "
                             "printed: it ends in ?token=…")  # fmt: skip
 
     def _knows(self, name: str) -> bool:
@@ -108,16 +107,7 @@ class Guard:
 
     def _has_token(self, asked: HTTPConnection) -> bool:
         sent = asked.headers.get("authorization", "").removeprefix("Bearer ")
-        return _same(asked.cookies.get(self._access.cookie, ""), self._access.token) or _same(sent, self._access.token)
-
-    def _let_in(self, asked: HTTPConnection) -> Response:
-        """The token moves from the address, which people copy, into a cookie that scripts cannot read."""
-        others = [(name, value) for name, value in parse_qsl(asked.url.query) if name != "token"]
-        # A path that begins with two slashes would be read as the name of another machine.
-        target = "/" + asked.url.path.lstrip("/") + (f"?{urlencode(others)}" if others else "")
-        answer = RedirectResponse(target, 303)
-        answer.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="lax", path="/")
-        return answer
+        return _same(sent, self._access.token)
 
 
 def _is_own_page(headers: Headers, host: str) -> bool:

@@ -37,6 +37,7 @@ class TrialSummary(TypedDict):
     closed: bool  # it ended properly
     readable: bool  # false: `problems` says why, and everything else here is empty
     problems: list[str]
+    ranks: list[int]  # that can be looked at by themselves, as `NAME:rank-1`; empty for a trial of one process
 
 
 class Catalog(TypedDict):

@@ -87,7 +87,7 @@ def as_plain(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.numel() > MOST_ELEMENTS:
         raise NotMeasurable(f"it has {tensor.numel()} elements, more than {MOST_ELEMENTS} are not counted")
     if tensor.layout is torch.strided and tensor.numel() and is_gone(tensor):
-        raise NotMeasurable("its memory was given back, as sharded training does with parameters not in use")
+        raise NotMeasurable("its memory was freed, as sharded training does with parameters not in use")
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.layout is not torch.strided:

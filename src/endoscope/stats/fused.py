@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from endoscope.schema.stats import COUNTS, NUMBERS, QUANTILES, SAMPLE, UNIT
+from endoscope.schema.units import unit_axes
 from endoscope.stats import distribution, reductions
 from endoscope.stats.formulas import Rows, statistic
-from endoscope.stats.geometry import unit_axes
 
 if TYPE_CHECKING:
     from endoscope.stats.answers import Answers

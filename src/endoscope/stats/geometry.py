@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from endoscope.schema.stats import UNIT_CAP
+from endoscope.schema.units import unit_axes
 from endoscope.stats.kernels import COLUMNS, NO_UNITS, RUNS
 
 Dim = tuple[int, int]  # size, stride
@@ -37,17 +37,6 @@ def batch_axis(shape: Sequence[int], batch_dim: int | None) -> int | None:
     if batch_dim is None or not -len(shape) <= batch_dim < len(shape):
         return None
     return batch_dim % len(shape)
-
-
-def unit_axes(shape: Sequence[int], batch: int | None) -> tuple[int, ...]:
-    """The axes that number the units: all but the batch, or the feature axis alone if those are too many."""
-    if batch is None or len(shape) < 2 or 0 in shape:
-        return ()
-    others = tuple(axis for axis in range(len(shape)) if axis != batch)
-    if math.prod(shape[axis] for axis in others) <= UNIT_CAP:
-        return others
-    feature = 1 if len(shape) >= 4 and batch == 0 else others[-1]
-    return (feature,) if shape[feature] <= UNIT_CAP else ()
 
 
 def arranged(shape: Sequence[int], strides: Sequence[int] | None, batch: int | None, want_units: bool) -> Arrangement:

@@ -9,7 +9,6 @@ columns that only a newer version knows stay behind those that are known.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,14 @@ MOST_KEYS = 2**24
 MOST_STEPS = 2**62
 _STATISTICS = {"stats": WHOLE, "samples": SAMPLE, "units": UNIT}
 #: Columns that came later, and what they say of recordings that are older than them.
-_LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}}
+_LATER: dict[str, dict[str, Any]] = {"steps": {"iteration": -1, "skipped": 0}, "keys": {"placement": ""}}
 
 
 def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with all columns that this version knows, first and in its order; ValueError if it cannot be made."""
     known = schema_of(table)
+    if batch.schema.equals(known) and not any(_has_nulls(column) for column in batch.columns):
+        return batch
     if len(set(batch.schema.names)) != len(batch.schema.names):
         raise ValueError("two columns have the same name")
     there = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -39,7 +40,7 @@ def complete(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
             there[field.name] = _filled(table, field, there, len(batch))
         elif column.type != field.type:
             raise ValueError(f"the column {field.name!r} is {column.type}, not {field.type}")
-        elif column.null_count or (pa.types.is_list(column.type) and column.values.null_count):
+        elif _has_nulls(column):
             raise ValueError(f"the column {field.name!r} has nulls")
     if batch.schema.names == known.names:
         return batch
@@ -79,9 +80,8 @@ def _samples(batch: pa.RecordBatch) -> None:
 
 def _units(batch: pa.RecordBatch) -> None:
     first, *others = (batch.column(name) for name in UNIT)
-    shapes = to_list(batch.column("unit_shape"))
-    units = [math.prod(map(float, shape)) if min(shape, default=0) >= 0 else -1 for shape in shapes]
-    if _lengths(first).tolist() != units or not all(_fit(one, first) for one in others):
+    units = _products(batch.column("unit_shape"))
+    if (_lengths(first) != units).any() or not all(_fit(one, first) for one in others):
         raise ValueError("units that do not fit their shape")
 
 
@@ -92,6 +92,10 @@ def _steps(batch: pa.RecordBatch) -> None:
 
 
 _OF = {"stats": _stats, "samples": _samples, "units": _units, "steps": _steps}
+
+
+def _has_nulls(column: pa.Array) -> bool:
+    return bool(column.null_count or (isinstance(column, pa.ListArray) and column.values.null_count))
 
 
 def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) -> pa.Array:
@@ -124,3 +128,14 @@ def _lengths(column: pa.Array) -> np.ndarray:
 def _fit(some: pa.Array, others: pa.Array) -> bool:
     """Whether the lists of two columns have the same lengths."""
     return bool(some.offsets.equals(others.offsets)) or np.array_equal(_lengths(some), _lengths(others))
+
+
+def _products(column: pa.Array) -> np.ndarray:
+    """Of the numbers in each list; -1 where one is negative."""
+    offsets = to_numpy(column.offsets)
+    sizes, some = to_numpy(column.values)[: offsets[-1]].astype(np.float64), np.flatnonzero(np.diff(offsets))
+    found = np.ones(len(column))
+    if len(some):
+        starts = offsets[some]
+        found[some] = np.where(np.minimum.reduceat(sizes, starts) < 0, -1, np.multiply.reduceat(sizes, starts))
+    return found

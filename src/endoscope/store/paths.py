@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,9 +15,11 @@ JOURNAL = "journal.jsonl"
 MODULES = "modules.json"
 RAW = "raw"
 GRAPHS = "graphs"
+MEMBERSHIP = "rank.json"
 UNFINISHED = ".unfinished"  # end of the name of a file that is still being written
 
 _RANK = re.compile(r"rank-(\d+)")
+_ATTEMPT = re.compile(r"attempt-([1-9]\d*)")
 _SEGMENT = re.compile(rf"({'|'.join(TABLES)})-(\d{{4,}})\.arrow")
 _RAW = re.compile(rf"{RAW}/-?\d+-(\d+)\.safetensors")
 _GRAPH = re.compile(rf"{GRAPHS}/[^/]+\.json")
@@ -25,14 +27,29 @@ _MOST_BYTES_IN_A_NAME = 200  # file systems allow 255; suffixes need room
 _MOST_TRIALS_OF_ONE_NAME = 100_000
 
 
-def rank_folder(trial: Path, rank: int) -> Path:
-    return trial / f"rank-{rank}"
+def rank_folder(trial: Path, rank: int, attempt: int = 0) -> Path:
+    """Of the process that was this rank first, or of one that took its place after a restart."""
+    folder = trial / f"rank-{rank}"
+    return folder / f"attempt-{attempt}" if attempt else folder
 
 
 def ranks_of(trial: Path) -> list[int]:
     """The ranks that have written something into a trial."""
     found = [_RANK.fullmatch(path.parent.name) for path in trial.glob(f"rank-*/{JOURNAL}")]
     return sorted(int(match[1]) for match in found if match)
+
+
+def rank_in(folder: Path) -> int | None:
+    """Which rank's folder it is; None if it is none."""
+    match = _RANK.fullmatch(folder.name)
+    return int(match[1]) if match and is_trial(folder.parent) else None
+
+
+def attempts_of(trial: Path, rank: int) -> list[int]:
+    """The processes that were this rank, one after the other; 0 is the first."""
+    found = [_ATTEMPT.fullmatch(path.parent.name) for path in rank_folder(trial, rank).glob(f"attempt-*/{JOURNAL}")]
+    first = [0] if (rank_folder(trial, rank) / JOURNAL).exists() else []
+    return first + sorted(int(match[1]) for match in found if match)
 
 
 def segment_name(table: str, number: int) -> str:
@@ -95,8 +112,7 @@ def claim(root: Path, trial: str, *, resume: bool = False, vacate: Callable[[Pat
     check_name(trial)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        for number in range(1, _MOST_TRIALS_OF_ONE_NAME):
-            folder = root / (trial if number == 1 else f"{trial}-{number}")
+        for folder in names_for(root, trial):
             if resume and folder.is_dir():
                 return _resumable(folder)
             if _make(folder) or (vacate is not None and vacate(folder) and _make(folder)):
@@ -106,6 +122,12 @@ def claim(root: Path, trial: str, *, resume: bool = False, vacate: Callable[[Pat
             f"No trial can be recorded in {root}: {error}. Choose a folder that can be written."
         ) from error
     raise StoreError(f"{root} already has {_MOST_TRIALS_OF_ONE_NAME} trials named {trial!r}. Choose another name.")
+
+
+def names_for(root: Path, trial: str) -> Iterator[Path]:
+    """The folder of that name, and what is tried if it is taken."""
+    for number in range(1, _MOST_TRIALS_OF_ONE_NAME):
+        yield root / (trial if number == 1 else f"{trial}-{number}")
 
 
 def _make(folder: Path) -> bool:
@@ -120,7 +142,8 @@ def _resumable(folder: Path) -> Path:
     trials = [] if is_trial(folder) else trials_in(folder)
     if trials:
         raise BadArgument(
-            f"{folder} is a folder of {counted(len(trials), 'trial')}, so it cannot be resumed as one. Which is it?"
+            f"{folder} is a folder of {counted(len(trials), 'trial')}, so it cannot be resumed as one. "
+            "Give the name of one of them as trial=."
         )
     return folder
 

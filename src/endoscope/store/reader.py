@@ -72,8 +72,8 @@ class _Table:
 class RankReader:
     """Everything that one rank has recorded. May be shared by threads."""
 
-    def __init__(self, trial: Path, rank: int = 0, *, quiet: bool = False) -> None:
-        self.folder = paths.rank_folder(trial.absolute(), rank)
+    def __init__(self, trial: Path, rank: int = 0, attempt: int = 0, *, quiet: bool = False) -> None:
+        self.folder = paths.rank_folder(trial.absolute(), rank, attempt)
         self.lock = threading.RLock()
         self.is_quiet = quiet  # damage is no warning
         self._read: dict[Chunk, pa.RecordBatch] = {}  # good ones; they stay so when the journal is written anew

@@ -72,13 +72,23 @@ def look(trial: Path, rank: int) -> Former | None:
     )
 
 
-def iteration_before(trial: Path, rank: int, step: int) -> int:
+def next_step(trial: Path, rank: int, attempt: int) -> int:
+    """The number behind the last step that processes before this attempt have recorded or reported."""
+    found = [0]
+    for earlier in range(attempt):
+        reader = RankReader(trial, rank, earlier, quiet=True)
+        reader.refresh()
+        found.append(_next_step(reader))
+    return max(found)
+
+
+def iteration_before(trial: Path, rank: int, step: int, attempt: int = 0) -> int:
     """The iteration that the trial had reached before a step: that of the last recorded one, and what came behind it.
 
     What is known of steps that were not recorded is their metrics: a step in which the only optimizer has stepped has a
     learning rate, `lr` or that of its first group. Where several take turns, nothing is added.
     """
-    reader = RankReader(trial, rank, quiet=True)
+    reader = RankReader(trial, rank, attempt, quiet=True)
     reader.refresh()
     steps, metrics = reader.table("steps"), reader.table("metrics")
     if "iteration" not in steps.column_names:  # an older recording

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from endoscope.store import paths
 from endoscope.store.disk import locking
+from endoscope.store.files import write_whole
 
 _LONG_SECS = 600  # some network file systems let two machines hold one lock
-_RANK = "rank-0"
-_JOURNAL = f"{_RANK}/{paths.JOURNAL}"
-_NO_DATA = re.compile(rf"{re.escape(paths.TRIAL)}|{_RANK}/({re.escape(paths.JOURNAL)}|{paths.MODULES}|gaps-\d+\.arrow)")
+_OF_A_RANK = rf"{re.escape(paths.JOURNAL)}|{paths.MODULES}|{paths.MEMBERSHIP}|gaps-\d+\.arrow"
+_NO_DATA = re.compile(rf"{re.escape(paths.TRIAL)}|rank-\d+/(attempt-\d+/)?({_OF_A_RANK})")
 _TAIL_BYTES = 400  # that hold the last line of a journal
 
 
@@ -31,6 +31,24 @@ def withdraw(folder: Path) -> bool:
         return _is_empty(folder) and _remove(folder)
     except OSError:
         return False
+
+
+def withdraw_rank(trial: Path, folder: Path) -> bool:
+    """The same for one process of a job: the trial goes with the last of them."""
+    try:
+        if not _is_empty(folder, trial):
+            return False
+        _remove(folder)
+        if not any(trial.glob("rank-*")):
+            text = (trial / paths.TRIAL).read_bytes()
+            (trial / paths.TRIAL).unlink()
+            try:
+                trial.rmdir()
+            except OSError:  # a process of the job has just come
+                write_whole(trial / paths.TRIAL, text)
+    except OSError:
+        return False
+    return True
 
 
 def vacate(folder: Path) -> bool:
@@ -47,18 +65,23 @@ def vacate(folder: Path) -> bool:
     return True
 
 
-def _is_empty(folder: Path) -> bool:
+def _is_empty(folder: Path, trial: Path | None = None) -> bool:
     files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-    names = {path.relative_to(folder).as_posix().removesuffix(paths.UNFINISHED) for path in files}
+    names = {path.relative_to(trial or folder).as_posix().removesuffix(paths.UNFINISHED) for path in files}
     ours = all(map(_NO_DATA.fullmatch, names)) and not any(path.is_symlink() for path in [folder, *files])
-    return ours and _JOURNAL in names
+    return ours and any(name.endswith(paths.JOURNAL) for name in names)
 
 
 def _is_abandoned(folder: Path) -> bool:
-    with (folder / _JOURNAL).open("rb") as journal:
+    journals = [*folder.glob(f"rank-*/{paths.JOURNAL}"), *folder.glob(f"rank-*/attempt-*/{paths.JOURNAL}")]
+    return bool(journals) and all(map(_has_ended_silently, journals))
+
+
+def _has_ended_silently(path: Path) -> bool:
+    with path.open("rb") as journal:
         is_silent = time.time() - os.fstat(journal.fileno()).st_mtime > _LONG_SECS
         is_closed = b'"kind":"close"' in journal.read()[-_TAIL_BYTES:]
-    return is_silent and not is_closed and locking.is_held(folder / _RANK) is False
+    return is_silent and not is_closed and locking.is_held(path.parent) is False
 
 
 def _remove(folder: Path) -> bool:

@@ -26,7 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from endoscope.errors import BadArgument, StoreError
-from endoscope.schema.recording import FORMAT_VERSION, NO_STEP, THINNED, GapRecord, Key, RawValues, StepRecord
+from endoscope.schema.recording import (
+    FORMAT_VERSION,
+    NO_STEP,
+    THINNED,
+    GapRecord,
+    Key,
+    RawValues,
+    StepRecord,
+    TimesRecord,
+)
 from endoscope.schema.stats import writers
 from endoscope.store import description, paths, resuming, rows, tensors
 from endoscope.store.commits.contents import NUMBERED, Contents
@@ -34,6 +43,7 @@ from endoscope.store.commits.journal import JournalWriter, most_bytes_of_line
 from endoscope.store.disk.locking import FolderLock
 from endoscope.store.disk.syncing import Syncing
 from endoscope.store.files import Bytes, Span, remove, write_whole
+from endoscope.store.joining import Member, Place, join
 from endoscope.store.limit.ledger import Ledger
 from endoscope.store.limit.room import FOR_THE_LAST_LINE, KEPT_BACK, Need, Room
 from endoscope.store.limit.upkeep import Upkeep
@@ -56,13 +66,18 @@ Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 class TrialWriter:
     """The one writer of a rank's files."""
 
-    def __init__(self, folder: Path, rank: int, about: dict[str, Any], max_bytes: int | None, lock: FolderLock) -> None:
-        self.path = folder
-        self.name = folder.name
+    def __init__(
+        self, place: Place, about: dict[str, Any], max_bytes: int | None, lock: FolderLock, member: Member | None = None
+    ) -> None:
+        self.place = place
+        self.path, self.name = place.trial, place.trial.name
+        self._folder = place.folder
         self._description = about
-        self._folder = paths.rank_folder(folder, rank)
+        self._membership = None if member is None else member.to_dict(place.attempt)
+        if self._membership is not None and place.rank:
+            self._membership["config"] = about["config"]
         self._lock = lock
-        former = resuming.look(folder, rank)
+        former = resuming.look(place.trial, place.rank) if member is None else None
         segment_bytes = SEGMENT_BYTES
         if max_bytes is not None:
             segment_bytes = max(_SMALLEST_SEGMENT, min(SEGMENT_BYTES, max_bytes // _SEGMENTS_PER_BUDGET))
@@ -88,7 +103,9 @@ class TrialWriter:
             self._contents.add(self._journal.append("open", time.time(), format=FORMAT_VERSION))
         else:
             self._go_on(former)
-        self._count_what_is_there(rank)
+        if self._membership is not None:
+            self._write_membership()
+        self._count_what_is_there()
         writers.add(self)
 
     @classmethod
@@ -97,12 +114,12 @@ class TrialWriter:
         root: str | PathLike[str],
         trial: str,
         *,
-        rank: int = 0,
+        member: Member | None = None,
         config: Mapping[str, Any] | None = None,
         max_bytes: int | None = None,
         resume: bool = False,
     ) -> TrialWriter:
-        """Begin a trial. A name that is taken gets -2, -3, …; other ranks join the folder that rank 0 made.
+        """Begin a trial. A name that is taken gets -2, -3, …; processes of one job (`member`) find one folder.
 
         With `resume` a trial that is there is gone on with, whether it has ended or its process was killed. One that
         another run is still writing is refused; where folders cannot be locked (`locking.py`) that is not noticed.
@@ -110,19 +127,39 @@ class TrialWriter:
         about = description.describe(trial, config)
         _check_size(max_bytes, len(description.text_of(about)))
         root = Path(os.path.abspath(root))  # the process may change its folder
-        folder = paths.claim(root, trial, resume=resume, vacate=vacate) if rank == 0 else root / trial
+        if member is not None:
+            return cls._join(root, trial, member, about, max_bytes, resume=resume)
+        folder = paths.claim(root, trial, resume=resume, vacate=vacate)
         about["name"] = folder.name
+        place = Place(folder)
         try:
-            rank_folder = paths.rank_folder(folder, rank)
-            rank_folder.mkdir(exist_ok=resume)
-            lock = FolderLock(rank_folder)
+            place.folder.mkdir(exist_ok=resume)
+            lock = FolderLock(place.folder)
             if resume:
                 about = description.resumed(folder, about)
-            if rank == 0:
-                write_whole(folder / paths.TRIAL, description.text_of(about))
-            return cls(folder, rank, about, max_bytes, lock)
+            write_whole(folder / paths.TRIAL, description.text_of(about))
+            return cls(place, about, max_bytes, lock)
         except OSError as error:
-            raise StoreError(f"Rank {rank} cannot be recorded in {folder}: {error}.") from error
+            raise StoreError(f"Nothing can be recorded in {folder}: {error}.") from error
+
+    @classmethod
+    def _join(
+        cls, root: Path, trial: str, member: Member, about: dict[str, Any], max_bytes: int | None, *, resume: bool
+    ) -> TrialWriter:
+        """A process of a job. After a restart it goes on in new files, so nothing of what is there is touched."""
+        about["job"] = member.job
+        place = join(root, trial, member, lambda name: description.text_of({**about, "name": name}), resume=resume)
+        try:
+            lock = FolderLock(place.folder)
+            if member.rank == 0:
+                about = {**description.resumed(place.trial, about), "job": member.job, "name": place.trial.name}
+                write_whole(place.trial / paths.TRIAL, description.text_of(about))
+            writer = cls(place, about, max_bytes, lock, member)
+        except OSError as error:
+            raise StoreError(f"Rank {member.rank} cannot be recorded in {place.trial}: {error}.") from error
+        if resume:
+            writer.next_step = writer._superseded_from = resuming.next_step(place.trial, place.rank, place.attempt)
+        return writer
 
     def _go_on(self, former: resuming.Former) -> None:
         self._journal.session = former.session
@@ -200,6 +237,9 @@ class TrialWriter:
     def write_note(self, step: int, at: float, text: str) -> None:
         self._collected["notes"].append((step, at, str(text)))
 
+    def write_times(self, times: TimesRecord) -> None:
+        self._collected["times"].append(times)
+
     def write_gap(self, step: int, at: float, gap: GapRecord) -> None:
         """Collect something that could not be recorded."""
         self._collected["gaps"].append(self._gap_row(step, at, gap))
@@ -211,11 +251,26 @@ class TrialWriter:
             self._write_beside(self._folder / paths.MODULES, seal({"modules": modules}), KEPT_BACK)
 
     def update_config(self, config: Mapping[str, Any]) -> None:
-        """Add to the configuration in trial.json."""
+        """Add to the configuration in trial.json; of another process of a job than the first, in rank.json."""
+        if self._membership is not None and self.place.rank:
+            self._membership["config"] |= config
+            self._write_membership()
+            return
         about = {**self._description, "config": {**self._description["config"], **config}}
         with self._explained():
             if self._write_beside(self.path / paths.TRIAL, description.text_of(about), FOR_THE_LAST_LINE):
                 self._description = about
+
+    def write_meshes(self, meshes: Sequence[Mapping[str, Any]]) -> None:
+        """Put down how the processes of the job are arranged."""
+        if self._membership is not None:
+            self._membership["meshes"] = list(meshes)
+            self._write_membership()
+
+    def _write_membership(self) -> None:
+        assert self._membership is not None
+        with self._explained():
+            self._write_beside(self._folder / paths.MEMBERSHIP, seal(self._membership), FOR_THE_LAST_LINE)
 
     def commit(self, min_secs: float = 0.0) -> None:
         """Write what was collected, unless the last commit is less than `min_secs` ago."""
@@ -294,6 +349,7 @@ class TrialWriter:
     def _leave_out_rows(self) -> None:
         """Not even metrics have room any more. To say so, some was kept back."""
         self._collected["metrics"].clear()
+        self._collected["times"].clear()
         self._collected["notes"].clear()
         self._say_once("metrics and notes")
         if self._collected["gaps"] and not self._commit({}, {}, {}, with_keys=False, kept_back=FOR_THE_LAST_LINE):
@@ -340,10 +396,11 @@ class TrialWriter:
             self._say_once(path.name)
         return has_room
 
-    def _count_what_is_there(self, rank: int) -> None:
+    def _count_what_is_there(self) -> None:
         """What stands beside the tables, and what earlier sessions have left and nothing else accounts for."""
         beside = self._room.beside
-        for path in [self._folder / paths.MODULES, *([self.path / paths.TRIAL] if rank == 0 else [])]:
+        shared = [self.path / paths.TRIAL] if self.place.rank == 0 else []
+        for path in [self._folder / paths.MODULES, self._folder / paths.MEMBERSHIP, *shared]:
             if path.exists():
                 beside[path.name] = path.stat().st_size
         there = resuming.bytes_in(self._folder) + beside.get(paths.TRIAL, 0)
@@ -386,7 +443,7 @@ class TrialWriter:
         found = self._collected[table]
         if len(found) > MOST_COLLECTED:
             del found[1:-1:2]
-            self._say(f"the disk took nothing for so long that every second one of the waiting {table} was left out")
+            self._say(f"the disk took no data for so long that every second of the waiting {table} was left out")
 
     def _all_gaps(self, record: StepRecord, refused: Sequence[GapRecord]) -> list[GapRecord]:
         unmeasured = [
@@ -422,7 +479,7 @@ class TrialWriter:
         if what in self._said:
             return
         self._said.add(what)
-        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; not said again", step)
+        self._say(f"too little room for {what} within max_bytes={self._room.max_bytes}; this is said once", step)
 
     def _sync(self) -> None:
         """Unless the disk is still busy with the last time."""

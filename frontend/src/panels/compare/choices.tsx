@@ -1,7 +1,8 @@
 /** What A and B look at, field by field. Linked fields are the same on both sides; choosing for B alone unlinks. */
 import { useEffect, useId, useMemo, useState } from "react";
 import { wholeNumber } from "../../model/numbers";
-import { useCatalog, useGraph, useTrial } from "../../state/data";
+import { heatLabel } from "../../model/statistics";
+import { useCatalog, useGraph, useStatistics, useTrial } from "../../state/data";
 import {
   act, isComparing, useChoices, usePart, useShown, type Field, type Look, type Pane,
 } from "../../state/page";
@@ -13,45 +14,90 @@ import { nearestStep } from "../tensor/time_series";
 const FIELDS: readonly Field[] = ["trial", "step", "type", "of", "sample", "node", "role", "pass"];
 const NAMES: Partial<Record<Field, string>> = { of: "value or gradient" };
 
+/** One row says it all mostly; what else may differ between A and B unfolds below it. */
 export function CompareChoices() {
   const other = usePart((page) => page.other);
   const comparing = usePart(isComparing);
-  const a = useChoices("a");
-  const fields = FIELDS.filter((field) => (field === "role" ? a.manyRoles : field === "pass" ? a.manyPasses : true));
+  const trials = useCatalog().value?.trials.filter((trial) => trial.readable).length ?? 0;
+  const known = useStatistics(useShown("a").trial);
+  const series = usePart((page) => page.series);
+  const more = Object.keys(other).filter((field) => field !== "trial" && field !== "step" && field !== "stepType");
   return (
     <div className="compare-choices">
       <Nodes />
-      <table>
-        <thead>
-          <tr>
-            <td />
-            {fields.map((field) => (
-              <th key={field} scope="col">
-                {NAMES[field] ?? field} <Link field={field} isLinked={!(field in other)} />
-              </th>
-            ))}
-            <td className="label">= linked, ≠ on its own</td>
-          </tr>
-        </thead>
-        <tbody>
-          <tr>
-            <th scope="row"><b className="side-a">A</b></th>
-            {fields.map((field) => <td key={field}><Choice pane="a" field={field} /></td>)}
-            <td><Button disabled={!comparing} onClick={() => act.swap()}>swap A and B</Button></td>
-          </tr>
-          <tr>
-            <th scope="row"><b className="side-b">B</b></th>
-            {fields.map((field) => (
-              <td key={field} className={field in other ? undefined : "linked"}><Choice pane="b" field={field} /></td>
-            ))}
-            <td>
-              <Button disabled={!comparing} onClick={() => act.compare(null)}>link everything</Button>
-            </td>
-          </tr>
-        </tbody>
-      </table>
+      <div className="compare-row">
+        <span className="field">
+          <b className="side-a">A</b>
+          {trials > 1 && <Choice pane="a" field="trial" />}
+          <span className="label">step</span> <Choice pane="a" field="step" />
+        </span>
+        <span className="field">
+          <b className="side-b">B</b>
+          {trials > 1 && <Choice pane="b" field="trial" />}
+          <span className="label">step</span> <Choice pane="b" field="step" />
+          <Link field="step" isLinked={!("step" in other)} />
+        </span>
+        <Button disabled={!comparing} label="Swap A and B" onClick={() => act.swap()}>swap</Button>
+        <span className="field"><span className="label">of</span> <Choice pane="a" field="node" /></span>
+        <Choice pane="a" field="of" />
+        <Select
+          label="show"
+          value={series.statistic}
+          choices={known.filter(({ name }) => name !== "count").map((each) => ({
+            value: each.name, label: heatLabel(each),
+          }))}
+          onChange={(statistic) => act.page({ series: { ...series, statistic } })}
+        />
+      </div>
+      <details className="compare-more" open={more.length > 0 || undefined}>
+        <summary>{more.length > 0 ? `A and B differ in ${more.join(", ")}, too` : "more that may differ"}</summary>
+        <AllFields other={other} comparing={comparing} />
+      </details>
     </div>
   );
+}
+
+function AllFields({ other, comparing }: { readonly other: Partial<Look>; readonly comparing: boolean }) {
+  const a = useChoices("a");
+  const fields = FIELDS.filter((field) => (field === "role" ? a.manyRoles : field === "pass" ? a.manyPasses : true));
+  return (
+    <table>
+      <thead>
+        <tr>
+          <td />
+          {fields.map((field) => (
+            <th key={field} scope="col">
+              {NAMES[field] ?? field} {field !== "step" && <Link field={field} isLinked={!(field in other)} />}
+            </th>
+          ))}
+          <td className="label">= linked, ≠ on its own</td>
+        </tr>
+      </thead>
+      <tbody>
+        <tr>
+          <th scope="row"><b className="side-a">A</b></th>
+          {fields.map((field) => <td key={field}><Detail pane="a" field={field} /></td>)}
+          <td />
+        </tr>
+        <tr>
+          <th scope="row"><b className="side-b">B</b></th>
+          {fields.map((field) => (
+            <td key={field} className={field in other ? undefined : "linked"}><Detail pane="b" field={field} /></td>
+          ))}
+          <td>
+            <Button disabled={!comparing} onClick={() => act.compare(null)}>link everything</Button>
+          </td>
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+/** What stands in the row already is only said again. */
+function Detail({ pane, field }: ChoiceProps) {
+  const shown = useShown(pane);
+  const isInRow = field === "trial" || field === "step" || (pane === "a" && (field === "node" || field === "of"));
+  return isInRow ? <span className="label">{shown[field] ?? "–"}</span> : <Choice pane={pane} field={field} />;
 }
 
 /** A field of B becomes its own with what it shows now, or follows A again. */

@@ -1,10 +1,10 @@
 /** Findings of what is on the page, as lists, graph and scrubber show them; and the way to what shows one. */
 import { useCallback, useMemo, useRef } from "react";
 import type { Finding, Findings } from "../../api/types";
-import { groupsAround } from "../../model/folding";
+import { groupsAround, isTooLong } from "../../model/folding";
 import { entriesOf, marksOf, spansOf, type Entry, type Marks, type Span } from "../../model/findings";
 import { findings, useFindings, useFindingsOf } from "../../state/findings";
-import { trialColor, useMainTrial, usePart, useTrials } from "../../state/page";
+import { act, trialColor, useMainTrial, usePart, useTrials } from "../../state/page";
 import { wishToSee } from "../graph/reveal";
 import { useShownGraph } from "../graph/use_model";
 
@@ -76,7 +76,10 @@ export function useShow(): Show {
     const node = graph?.byName.get(finding.node);
     const around = graph && node !== undefined ? groupsAround(graph, node) : [];
     const missing = around.filter((address) => !isOpen.has(address));
-    findings.show(trial, finding, missing.length ? { open: [...isOpen, ...missing] } : {});
+    const next = [...isOpen, ...missing];
+    const isLong = missing.length > 0 && isTooLong(next);
+    if (isLong) act.page({ open: next }, { transient: true });
+    findings.show(trial, finding, missing.length && !isLong ? { open: next } : {});
     if (node !== undefined) wishToSee(finding.node);
   }, []);
 }

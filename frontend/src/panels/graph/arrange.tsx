@@ -4,6 +4,8 @@ import type { Layout } from "../../api/types";
 import { EMPTY_LAYOUT, isArranged, withGroup, withName, withoutGroup, withoutPin } from "../../model/arranging";
 import type { GraphModel } from "../../model/graph";
 import { groupKey, nodeKey } from "../../model/scene";
+import { keptHere, saveAsFile } from "../../state/kept_layout";
+import { useMainTrial } from "../../state/page";
 import { Button } from "../../ui/parts";
 
 interface Props {
@@ -36,6 +38,7 @@ export function Arrange({ arranging, onArranging, children, ...props }: Props) {
 
 function Tools({ model, layout, save, node }: Omit<Props, "arranging" | "onArranging" | "children">) {
   const [problem, setProblem] = useState<string | null>(null);
+  const trial = useMainTrial() ?? "";
   const change = (next: Layout): void => {
     if (next !== layout) void save(next).then(setProblem);
   };
@@ -78,6 +81,14 @@ function Tools({ model, layout, save, node }: Omit<Props, "arranging" | "onArran
       ))}
       {isArranged(layout) && (
         <Button onClick={() => change(EMPTY_LAYOUT)} title="Forget all places, names and groups">reset</Button>
+      )}
+      {keptHere(trial) && (
+        <span className="label" role="status">
+          The recording cannot be written: this is kept in your browser.{" "}
+          <Button title="page.json, to be put into the folder of the trial" onClick={() => saveAsFile(layout)}>
+            save as file
+          </Button>
+        </span>
       )}
       {problem && <span className="arrange-problem" role="alert">{problem}</span>}
     </>

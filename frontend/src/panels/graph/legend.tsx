@@ -1,8 +1,10 @@
 /** What the colours of the graph mean. */
 import { memo } from "react";
-import { cssColor, mapOf, type Scheme } from "../../draw/color";
+import type { Scheme } from "../../draw/color";
 import { HAS_INF, HAS_NAN, ABSENT, VALUE, type Heat, type HeatScale } from "../../model/heat";
 import { shortNumber } from "../../model/numbers";
+import { act } from "../../state/page";
+import { ScaleBar } from "./scale_bar";
 import { KINDS, type Kind } from "../../model/source";
 
 interface Props {
@@ -29,17 +31,23 @@ export const Legend = memo(function Legend({ kinds, heat, scale, scheme, words }
   );
 });
 
-function HeatLegend({ heat, scale, scheme }: { heat: Heat; scale: HeatScale; scheme: Scheme }) {
+interface HeatProps {
+  readonly heat: Heat;
+  readonly scale: HeatScale;
+  readonly scheme: Scheme;
+}
+
+const onRange = (range: readonly [number, number] | null, dragging: boolean): void =>
+  act.heat({ range }, { transient: dragging });
+
+function HeatLegend({ heat, scale, scheme }: HeatProps) {
   const words = heat.words ?? shortNumber;
   const has = (state: number): boolean => heat.states.includes(state);
   const zeros = scale.kind === "log" && heat.values.some((value, i) => value === 0 && heat.states[i] === VALUE);
   return (
     <>
-      <span className="legend-entry" title={scale.kind === "log" ? "logarithmic scale" : `${scale.kind} scale`}>
-        <span className="number">{words(scale.low, 2)}</span>
-        <i className="ramp" style={{ background: gradient(scale, scheme) }} />
-        <span className="number">{words(scale.high, 2)}</span>
-        {scale.kind === "log" && <span className="label">log</span>}
+      <span className="legend-entry">
+        <ScaleBar scale={scale} scheme={scheme} words={words} onRange={onRange} />
       </span>
       {zeros && <Special color={"var(--zero)"} name="zero" />}
       {has(HAS_NAN) && <Special color={striped("var(--nan)", "#00000073", -45)} name="NaN" />}
@@ -58,9 +66,3 @@ const Special = ({ color, name }: { readonly color: string; readonly name: strin
 
 const striped = (base: string, line: string, degrees: number): string =>
   `repeating-linear-gradient(${degrees}deg, ${base} 0 2.5px, ${line} 2.5px 3.7px)`;
-
-function gradient(scale: HeatScale, scheme: Scheme): string {
-  const colors = mapOf(scale.kind, scheme);
-  const stops = Array.from({ length: 17 }, (_, i) => cssColor(colors[Math.round((i / 16) * 255)]));
-  return `linear-gradient(to right, ${stops.join(",")})`;
-}

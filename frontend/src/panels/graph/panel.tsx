@@ -39,9 +39,10 @@ interface Props extends ShownGraph {
 
 function Loaded({ model, union, open, layout, save, picture, pictureProblem, isCurrent }: Props) {
   const edges = usePart((page) => page.edges);
+  const camera = usePart((page) => page.camera);
   const selection = useSelection(model);
   const wanted = useWanted();
-  const { heat, scale, words, missing } = useGraphHeat(model.source);
+  const { heat, scale, words, missing, history, apart } = useGraphHeat(model.source);
   const present = usePresent(union, model.source);
   const marks = useMarks();
   const [arranging, setArranging] = useState(false);
@@ -75,11 +76,15 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
       heat={heat}
       scale={scale}
       heatWords={words}
+      history={history}
+      apart={apart}
       allEdges={edges === "all"}
       present={present}
       marks={marks}
       pins={layout.pins}
       wanted={wanted}
+      camera={camera}
+      onCamera={act.camera}
       arranging={arranging}
       onPlace={place}
       fitRef={fit}

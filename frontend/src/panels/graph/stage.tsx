@@ -2,7 +2,7 @@
 import {
   useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject,
 } from "react";
-import { wholeArea } from "../../draw/camera";
+import { wholeArea, type Camera } from "../../draw/camera";
 import {
   graphState, NOTHING_SELECTED, type GraphInput, type GraphSelection, type GraphState,
 } from "../../draw/graph_state";
@@ -15,6 +15,7 @@ import { groupsAround, toggle, type OpenGroups } from "../../model/folding";
 import type { Marks } from "../../model/findings";
 import type { GraphModel } from "../../model/graph";
 import type { Heat, HeatScale } from "../../model/heat";
+import type { History } from "../../model/history";
 import { pinAt, type Picture, type Scene } from "../../model/scene";
 import type { Layout } from "../../api/types";
 import { Button, Empty } from "../../ui/parts";
@@ -43,7 +44,12 @@ export interface GraphStageProps {
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
   readonly marks?: Marks | null;
+  readonly history?: History | null;
+  readonly apart?: Uint8Array | null;
   readonly pins?: Layout["pins"];
+  /** Where the camera begins: x, y, scale; null: everything is fitted into view. */
+  readonly camera?: readonly number[] | null;
+  readonly onCamera?: (camera: readonly number[] | null) => void;
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
   /** Boxes are being moved by hand: every drag of a box puts it somewhere else. */
@@ -73,11 +79,14 @@ const ARROWS: Record<string, Direction> = {
 export function GraphStage(props: GraphStageProps) {
   const { model, picture, problem = null, current, children } = props;
   const { heat = null, scale = null, allEdges = false, present = null, marks = null } = props;
+  const { history = null, apart = null } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const [theme, setTheme] = useState(pageTheme);
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
-  const shown = useGraphState(model, { picture, theme, heat, scale, selection, allEdges, present, marks });
+  const shown = useGraphState(model, {
+    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart,
+  });
 
   const canvas = useRef<HTMLCanvasElement>(null);
   const map = useRef<HTMLCanvasElement>(null);
@@ -101,6 +110,7 @@ export function GraphStage(props: GraphStageProps) {
         const { pins = {}, onPlace } = latest.current;
         if (shown) onPlace?.(shown.scene.items[item].key, pinAt(shown, pins, item, x, y));
       },
+      moved: (camera) => keepCamera(camera, latest.current.onCamera),
       hover: (hit, x, y) => setPointed(hit && hit.part !== "inside" ? { hit, x, y } : null),
       painted: (milliseconds) => {
         latest.current.onPaint?.(milliseconds);
@@ -108,7 +118,9 @@ export function GraphStage(props: GraphStageProps) {
       },
     });
     view.current = created;
-    if (latest.current.fitRef) latest.current.fitRef.current = () => created.fit();
+    const [x, y, scale] = latest.current.camera ?? [];
+    if (scale !== undefined) created.look({ x, y, scale });
+    if (latest.current.fitRef) latest.current.fitRef.current = () => created.fit(true);
     return () => created.close();
   }, [fold]);
   useEffect(() => {
@@ -171,7 +183,7 @@ export function GraphStage(props: GraphStageProps) {
     const direction = ARROWS[event.key];
     if (direction) selectItem(walk(state.picture, state.selectedItem, direction));
     else if (event.key === "Enter" || event.key === " ") foldItem(state.selectedItem);
-    else if (event.key === "f") view.current?.fit();
+    else if (event.key === "f") view.current?.fit(true);
     else if (event.key === "+" || event.key === "=") view.current?.zoom(1.25);
     else if (event.key === "-") view.current?.zoom(0.8);
     else return;
@@ -202,7 +214,7 @@ export function GraphStage(props: GraphStageProps) {
           />
           <span className="stage-zoom">
             <Button plain label="Zoom out" onClick={() => view.current?.zoom(0.8)}>−</Button>
-            <Button plain label="Fit all (F)" onClick={() => view.current?.fit()}>fit</Button>
+            <Button plain label="Fit all (F)" onClick={() => view.current?.fit(true)}>fit</Button>
             <Button plain label="Zoom in" onClick={() => view.current?.zoom(1.25)}>+</Button>
           </span>
         </div>
@@ -225,6 +237,16 @@ export function GraphStage(props: GraphStageProps) {
   );
 }
 
+const CAMERA_REST_MS = 250;
+let cameraTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** Told when the hand rests: browsers refuse to have their address changed at every pixel. */
+function keepCamera(camera: Camera | null, tell: GraphStageProps["onCamera"]): void {
+  clearTimeout(cameraTimer);
+  const told = camera && [Math.round(camera.x), Math.round(camera.y), Number(camera.scale.toFixed(3))];
+  cameraTimer = setTimeout(() => tell?.(told), CAMERA_REST_MS);
+}
+
 /** Of a stack of equal modules the one is opened in which something is selected, else the first. */
 function addressToFold({ model, items, itemOfNode }: Scene, item: number, selected: number): string {
   const { address, members } = items[item];
@@ -240,12 +262,12 @@ type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
 /** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
 function useGraphState(model: GraphModel, input: Input): GraphState | null {
   const last = useRef<GraphState | null>(null);
-  const { picture, theme, heat, scale, selection, allEdges, present, marks } = input;
+  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart } = input;
   return useMemo(() => {
     if (!picture || picture.scene.model !== model) return last.current;
     last.current = graphState({ ...input, picture }, last.current);
     return last.current;
-  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks]);
+  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {
@@ -253,7 +275,7 @@ function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; cur
   const { offsetX, offsetY } = event.nativeEvent;
   const { clientWidth: width, clientHeight: height } = event.currentTarget;
   const whole = wholeArea(view.current.picture.layout);
-  view.look(cameraFromMinimap(whole, { width, height }, offsetX, offsetY, view.currentCamera, view.size));
+  view.look(cameraFromMinimap(whole, { width, height }, offsetX, offsetY, view.currentCamera, view.size), true);
 }
 
 function pagePlace(canvas: HTMLCanvasElement | null, { x, y }: { x: number; y: number }) {

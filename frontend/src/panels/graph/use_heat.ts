@@ -1,17 +1,18 @@
 /** The colours of the graph: one statistic of everything that is looked at, as it is, against its past, or A − B. */
 import { useMemo, useRef } from "react";
-import { ABSENT, emptyHeat, type Heat, type HeatScale } from "../../model/heat";
+import { ABSENT, emptyHeat, VALUE, type Heat, type HeatScale } from "../../model/heat";
 import {
-  heatAgainstPast, heatDifference, heatOfMatrix, heatOfStep, pastPlaces, pastScale, rowsOfGraph,
-  telling, type StepNumbers, type TensorRows,
+  heatDifference, heatOfStep, rowsOfGraph, telling, type StepNumbers, type TensorRows,
 } from "../../model/heat_tables";
-import { scaleFor } from "../../model/heat_scale";
+import { scaleFor, scaleWith } from "../../model/heat_scale";
+import type { History } from "../../model/history";
 import { percent } from "../../model/numbers";
+import { pointsText, ratioScale, ratioText } from "../../model/past";
 import type { GraphSource } from "../../model/source";
 import { heatLabel, statisticNamed } from "../../model/statistics";
-import {
-  useHeat, useStatistics, useStep, useStepSample, useTrial, type Statistic, type StepTable, type Trial,
-} from "../../state/data";
+import { useStatistics, useStep, useStepSample, type Statistic, type StepTable } from "../../state/data";
+import { isWholeType } from "../tensor/histogram_words";
+import { useHistory } from "./use_history";
 import { isBare, isComparing, usePart, useShown, type Pane, type Shown } from "../../state/page";
 
 export interface ShownHeat {
@@ -21,13 +22,17 @@ export interface ShownHeat {
   readonly words: string;
   /** Why nothing is coloured, as a sentence. */
   readonly missing: string | null;
+  /** The same at all steps; null for a sample and for A − B. */
+  readonly history: History | null;
+  /** 1 for tensors that have no colour. */
+  readonly apart: Uint8Array | null;
 }
 
-const NO_HEAT: ShownHeat = { heat: null, scale: null, words: "", missing: null };
+const NO_HEAT: ShownHeat = { heat: null, scale: null, words: "", missing: null, history: null, apart: null };
 const INFINITIES = ["infs", "neg_infs"] as const;
 
 export function useGraphHeat(source: GraphSource): ShownHeat {
-  const { statistic: name, mode } = usePart((page) => page.heat);
+  const { statistic: name, mode, range } = usePart((page) => page.heat);
   const comparing = usePart(isComparing);
   const shown = useShown("a");
   const known = useStatistics(shown.trial);
@@ -36,26 +41,66 @@ export function useGraphHeat(source: GraphSource): ShownHeat {
   const isDifference = name !== "" && mode === "difference" && comparing;
   const b = usePaneHeat("b", source, isDifference ? statistic : null);
   const isPast = name !== "" && mode === "past" && shown.sample === null;
-  const past = usePast(source, shown, isPast ? statistic : null, a);
+  const hasHistory = name !== "" && !isDifference && shown.sample === null;
+  const apart = useApart(source, shown);
+  const { history, scale: robust, pending } = useHistory(source, shown, hasHistory ? statistic : null, isPast, apart);
   const shownHeat = useMemo((): ShownHeat | null => {
-    if (name === "") return NO_HEAT;
+    if (name === "") return { ...NO_HEAT, apart };
+    if (!a || (isDifference && !b) || (hasHistory && pending)) return null;
     const words = `${heatLabel(statistic)} of ${(shown.of ?? "value").replace(":", " · ")}`;
     if (isPast) {
-      const missing = past && anyValue(past) ? null : NO_PAST;
-      return past && { heat: past, scale: pastScale(past), words: `${words}, against its past`, missing };
+      const heat = heatOfHistory(history, source.nodes.length, a, statistic.isCount ? pointsText : ratioText);
+      const scale = scaleWith(ratioScale(statistic.isCount), range);
+      const missing = anyValue(heat) ? null : NO_PAST;
+      return { heat, scale, words: `${words} ÷ its own past`, missing, history, apart };
     }
-    if (!a || (isDifference && !b)) return null;
     const heat = isDifference && b ? heatDifference(a, b) : a;
-    const fitted = scaleFor([telling(heat, source, shown.of)], isDifference ? "diverging" : statistic.scale);
-    const scale = anyValue(heat) ? fitted : null; // a scale of nothing would say that there is something
+    const fitted = scaleFor([telling(heat, source, shown.of, apart)], isDifference ? "diverging" : statistic.scale);
+    // A scale of nothing would say that there is something.
+    const scale = anyValue(heat) ? scaleWith(isDifference ? fitted : robust ?? fitted, range) : null;
     const whose = shown.sample === null ? "" : `, sample ${shown.sample}`;
     const none = `Nothing on this step has ${ofWords(shown.of)}${shown.sample === null ? "" : " of this sample"}.`;
-    return { heat, scale, words: words + (isDifference ? ", A − B" : whose), missing: anyValue(heat) ? null : none };
-  }, [source, name, isPast, isDifference, past, a, b, statistic, shown.of, shown.sample]);
+    const missing = anyValue(heat) ? null : none;
+    return { heat, scale, words: words + (isDifference ? ", A − B" : whose), missing, history, apart };
+  }, [source, name, isPast, isDifference, hasHistory, pending, history, robust, a, b, statistic, shown, range, apart]);
   // Old colours stay until the new numbers are there.
   const last = useRef<{ source: GraphSource; shown: ShownHeat }>({ source, shown: NO_HEAT });
   if (shownHeat) last.current = { source, shown: shownHeat };
   return last.current.source === source ? last.current.shown : NO_HEAT;
+}
+
+/** What is shown of every tensor against its past, at the shown step. */
+function heatOfHistory(
+  history: History | null, count: number, now: Heat, words: (value: number, digits: number) => string,
+): Heat {
+  const heat = emptyHeat(count);
+  if (!history || history.column < 0) return { ...heat, words };
+  for (let record = 0; record < count; record++) {
+    const line = history.line(record);
+    heat.states[record] = now.states[record] !== VALUE ? now.states[record] : (line?.states[history.column] ?? ABSENT);
+    heat.values[record] = line?.values[history.column] ?? NaN;
+  }
+  return { ...heat, words };
+}
+
+/** Labels, ids, counters, losses and other single numbers have no colour and do not touch the scale. */
+function useApart(source: GraphSource, { trial, step, type }: Shown): Uint8Array {
+  const table = useStep(trial, step, type).value;
+  const named = table?.node ?? null;
+  const known = useRef<{ readonly named: unknown; readonly apart: Uint8Array } | null>(null);
+  return useMemo(() => {
+    const apart = Uint8Array.from(source.nodes, ({ kind, shape }) =>
+      kind === "loss" || kind === "target" || (shape !== undefined && shape !== null && shape.length === 0) ? 1 : 0);
+    if (table) {
+      rowsOfGraph(source, table, "value").forEach((row, i) => {
+        if (row >= 0 && isWholeType(table.dtype(row))) apart[i] = 1;
+      });
+    }
+    const before = known.current?.apart;
+    const isSame = before?.length === apart.length && before.every((is, i) => is === apart[i]);
+    if (!isSame) known.current = { named, apart };
+    return (known.current as { apart: Uint8Array }).apart;
+  }, [source, table, named]);
 }
 
 const NO_PAST = "There is no earlier step of this type to compare with.";
@@ -119,40 +164,4 @@ function sampleNumbers(one: SampleRows, whole: StepTable, { name, isCount }: Sta
     return at < 0 ? NaN : whole.number(at, "count") / (whole.shape(at)[whole.batchDim(at)] || 1);
   };
   return { ...NO_ODD, values: values.map((value, row) => value / elements(row)) };
-}
-
-/** Every tensor against its own earlier steps of the same type. Null: not there yet. */
-function usePast(source: GraphSource, shown: Shown, statistic: Statistic | null, now: Heat | null): Heat | null {
-  const loaded = useHeat(statistic && shown.trial, shown.of, statistic?.name ?? "");
-  const trial = useTrial(statistic && shown.trial).value;
-  const matrix = loaded.pending && !loaded.value ? null : loaded.value;
-  const owner = useRef<{ matrix: unknown; of: string }>({ matrix: null, of: "" });
-  const asked = `${shown.trial}\n${shown.of}\n${statistic?.name}`;
-  // While another one is on its way, the one before is still handed out; it must not be taken for this one.
-  if (matrix && !loaded.pending) owner.current = { matrix, of: asked };
-  const isOwn = owner.current.matrix === matrix && owner.current.of === asked;
-  const rows = useMemo(
-    () => (matrix && isOwn ? rowsOfGraph(source, matrix, shown.of ?? "value") : null),
-    [source, matrix, isOwn, shown.of],
-  );
-  const { ordinal, type } = shown;
-  const isLost = statistic !== null && loaded.problem !== null;
-  return useMemo(() => {
-    if (isLost) return emptyHeat(source.nodes.length);
-    if (!matrix || !rows || !trial || !statistic || ordinal === null) return null;
-    const place = matrix.place(ordinal);
-    if (place < 0) return null;
-    const current = statistic.isCount || !now ? heatOfMatrix(rows, matrix, ordinal) : now;
-    const past = pastPlaces(placesOfType(trial, type, matrix.place), place);
-    return heatAgainstPast(current, rows, matrix, past, statistic.scale === "diverging");
-  }, [source, isLost, matrix, rows, trial, statistic, ordinal, type, now]);
-}
-
-function placesOfType({ steps, types }: Trial, type: string | null, place: (ordinal: number) => number): number[] {
-  const found: number[] = [];
-  steps.ordinal.forEach((ordinal, i) => {
-    const at = type === null || types[steps.type[i]] === type ? place(ordinal) : -1;
-    if (at >= 0) found.push(at);
-  });
-  return found;
 }

@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import type { Layout, Modules } from "../../api/types";
 import { EMPTY_LAYOUT } from "../../model/arranging";
-import { EVERYTHING, type OpenGroups } from "../../model/folding";
+import { isSpelledOut, type OpenGroups } from "../../model/folding";
 import { buildGraph, type GraphModel } from "../../model/graph";
 import { pictureOf, type Picture, type PictureNumbers } from "../../model/scene";
 import type { Union } from "../../model/union";
@@ -54,7 +54,7 @@ export function useShownGraph(): ShownGraph {
   const picture = isCurrent && model && numbers.value ? placed(model, numbers.value) : lastPicture;
   const opened = numbers.value?.head.opened;
   const open = useMemo(
-    () => new Set(chosen && !chosen.includes(EVERYTHING) ? chosen : (opened ?? [])),
+    () => new Set(chosen && isSpelledOut(chosen) ? chosen : (opened ?? [])),
     [chosen, opened],
   );
   return {

@@ -40,7 +40,7 @@ export function MetricsBar({ filter, onFilter, zoomed, onWhole }: Props) {
         label="over"
         choices={PLACES}
         value={metrics.x}
-        onChange={(x) => act.page({ metrics: { ...metrics, x } })}
+        onChange={(x) => act.page({ metrics: { ...metrics, x, range: null } })}
       />
       {zoomed && <Button onClick={onWhole} title="Double click on a plot does the same">show everything</Button>}
     </>

@@ -1,6 +1,7 @@
 /** Everything that was logged, as curves. A click on a plot goes to the nearest recorded step. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { act, trialColor, usePart, useShown, useTrials } from "../../state/page";
+import { summaryOf } from "../../model/ranks";
 import { useCatalog, useTrialsOf, type Trial } from "../../state/data";
 import { Empty } from "../../ui/parts";
 import type { Range } from "../curves/curves";
@@ -12,15 +13,18 @@ import { groupOf, typeStyle } from "./plots";
 import { nearestStep } from "./nearest_step";
 import "./metrics.css";
 
+/** Stands in the address: a link shows the same part. */
+const setZoom = (range: Range | null): void => act.metrics({ range });
+
 const FEW = 8; // so many need neither a filter nor headings
 
 export function Panel() {
-  const { names: chosen, x } = usePart((page) => page.metrics);
+  const metrics = usePart((page) => page.metrics);
+  const { names: chosen } = metrics;
   const trials = useTrials();
   const described = useTrialsOf(trials);
   const [filter, setFilter] = useState("");
-  const [zoom, setZoom] = useState<Range | null>(null);
-  useEffect(() => setZoom(null), [x]);
+  const zoom = useMemo(() => (metrics.range?.length === 2 ? (metrics.range as Range) : null), [metrics.range]);
   const known = described.values.filter((trial) => trial !== null);
   const all = useMemo(() => [...new Set(known.flatMap((trial) => trial.metrics))], [described]);
   const height = all.length > FEW ? 150 : roomFor(all.length);
@@ -52,9 +56,11 @@ export function Panel() {
   );
 }
 
-/** Two and four look best in two columns. */
-const gridOf = (count: number): string =>
-  count > FEW ? "metric-grid" : count === 2 || count === 4 ? "metric-grid pairs" : "metric-grid few";
+/** One takes all the room; two and four look best in two columns. */
+function gridOf(count: number): string {
+  if (count > FEW) return "metric-grid";
+  return `metric-grid ${count === 1 ? "one" : count === 2 || count === 4 ? "pairs" : "few"}`;
+}
 
 const AROUND = 190; // pixels of the window that bars and margins take
 const FRAME = 54; // pixels of a card that are not the plot
@@ -89,7 +95,7 @@ function useFrame(
   const { x } = usePart((page) => page.metrics);
   const { trial: main, step, ordinal } = useShown("a");
   const catalog = useCatalog().value;
-  const starts = names.map((name) => catalog?.trials.find((trial) => trial.name === name)?.created ?? 0).join();
+  const starts = names.map((name) => summaryOf(name, catalog?.trials ?? [])?.created ?? 0).join();
   const trials = useMemo(() => {
     const start = starts.split(",").map(Number);
     return names.map((name, i) => ({ name, color: trialColor(i), start: start[i] }));

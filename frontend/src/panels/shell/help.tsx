@@ -20,7 +20,10 @@ export function Help() {
     >
       <header>
         <h2>Keys</h2>
-        <Button label="Close" onClick={close}>close</Button>
+        <span>
+          <Button onClick={() => { close(); reach.guide?.(); }}>guide</Button>{" "}
+          <Button label="Close" onClick={close}>close</Button>
+        </span>
       </header>
       <dl>
         {KEYS.map(({ keys, words }) => (

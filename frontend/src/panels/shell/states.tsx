@@ -1,5 +1,6 @@
 /** What the page says when there is nothing to look at: one sentence, and what can be done about it. */
-import type { ReactNode } from "react";
+import { useId, useState, type FormEvent, type ReactNode } from "react";
+import { giveToken } from "../../api/token";
 import { useCatalog, useTrial, type Catalog, type Trial } from "../../state/data";
 import { reach } from "../../state/keys";
 import { useConnection } from "../../state/live";
@@ -31,7 +32,37 @@ const Opening = () => (
 );
 
 function Unreachable({ sentence }: { readonly sentence: string }) {
+  if (/token/i.test(sentence)) return <TokenWanted />;
   return <Empty action={<Again />}>{sentence}</Empty>;
+}
+
+/** A link that somebody has copied has no token: each tab gets it from the address that was printed. */
+function TokenWanted() {
+  const [text, setText] = useState("");
+  const id = useId();
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (text.trim()) giveToken(text);
+  };
+  return (
+    <Empty>
+      <p>
+        This tab has no token, or an old one. Open the address that <code>endoscope show</code> printed, or paste it:
+      </p>
+      <form className="field" onSubmit={submit}>
+        <label className="label" htmlFor={id}>printed address</label>
+        <input
+          id={id}
+          className="input"
+          value={text}
+          spellCheck={false}
+          autoComplete="off"
+          onChange={(event) => setText(event.target.value)}
+        />
+        <button type="submit" className="button">open</button>
+      </form>
+    </Empty>
+  );
 }
 
 function NoTrials({ catalog }: { readonly catalog: Catalog }) {

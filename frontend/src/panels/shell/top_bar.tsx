@@ -1,6 +1,7 @@
 /** Top: where am I. Views, trials, search, and whether the training runs. */
 import { useId, useRef } from "react";
 import { wholeNumber } from "../../model/numbers";
+import { summaryOf } from "../../model/ranks";
 import { useCatalog, useTrial } from "../../state/data";
 import { reach } from "../../state/keys";
 import { useConnection } from "../../state/live";
@@ -8,6 +9,7 @@ import { TABS, act, useMainTrial, usePart, type Tab } from "../../state/page";
 import { Button, Key } from "../../ui/parts";
 import { FindingKeys, FindingsCount } from "../findings/count";
 import { SearchBox } from "../graph/search_box";
+import { RankChooser } from "./ranks";
 import { ThemeSwitch } from "./theme_switch";
 import "./top_bar.css";
 import { TrialsChooser } from "./trials";
@@ -28,7 +30,17 @@ export function TopBar() {
       <Tabs />
       <span className="grow" />
       <TrialsChooser />
+      <RankChooser />
       <LiveState />
+      <button
+        type="button"
+        className="button plain findings-link"
+        title="What looks wrong in the chosen trials; n shows the next one"
+        onClick={() => act.page({ tab: "findings" })}
+      >
+        <span className="visually-hidden">Findings</span>
+        <FindingsCount />
+      </button>
       <FindingKeys />
       <SearchBox />
       <ThemeSwitch />
@@ -71,7 +83,6 @@ function Tabs() {
       onClick={() => choose(name)}
     >
       {titleOf(name)}
-      {name === "findings" && <FindingsCount />}
     </button>
   );
   const place = (): void => {
@@ -113,7 +124,7 @@ function LiveState() {
   const described = useTrial(trial).value;
   const { reachable } = useConnection();
   const follow = usePart((page) => page.follow);
-  const summary = useCatalog().value?.trials.find(({ name }) => name === trial);
+  const summary = summaryOf(trial ?? "", useCatalog().value?.trials ?? []);
   const isLive = Boolean(summary?.live ?? described?.live);
   const last = described?.steps.number.reduce((most, step) => Math.max(most, step), -1) ?? -1;
   const [word, look] = !reachable ? ["server gone", "gone"] : isLive ? ["live", "live"] : endWords(described?.closed);

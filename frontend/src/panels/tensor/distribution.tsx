@@ -27,6 +27,7 @@ interface Props {
   readonly mean: number;
   /** Elements in no bin: NaN and infinities. */
   readonly left: number;
+  readonly otherLeft?: number;
   /** What to say while nothing is pointed at. */
   readonly note?: string;
   /** Two sides of a comparison are drawn alike, in their own colours. */
@@ -35,13 +36,15 @@ interface Props {
 }
 
 export function Distribution(props: Props) {
-  const { title = "histogram", distribution, other, names, mean, left, note = "", areSides = false } = props;
+  const { title = "histogram", distribution, other, names, mean, left, note = "" } = props;
+  const { areSides = false, otherLeft = 0 } = props;
   const heights = usePart((page) => page.heights);
   const [hit, setHit] = useState<SliceHit | null>(null);
   const range = useMemo(() => rangeOf(other ? [distribution, other] : [distribution]), [distribution, other]);
   const isEmpty = total(distribution.histogram) === 0 && (!other || total(other.histogram) === 0);
   const words = useMemo(() => leftOut(distribution, range, left), [distribution, range, left]);
-  const otherWords = useMemo(() => (other && areSides ? leftOut(other, range, 0) : []), [other, areSides, range]);
+  const otherWords = useMemo(() => (other && areSides ? leftOut(other, range, otherLeft) : []),
+    [other, areSides, range, otherLeft]);
   return (
     <Section title={title} aside={range && <HeightsChoice heights={heights} />}>
       {isEmpty && <Why text="No element is finite: there is nothing to draw a histogram of." />}

@@ -130,7 +130,7 @@ function Numbers({ view, facts }: NumbersProps) {
   );
   const whole = useMemo(() => distributionOf(own), [own]);
   return (
-    <>
+    <div className="tensor-pair">
       <Section
         title={sample === null ? "statistics" : `statistics · sample ${sample}`}
         aside={samples && sample === null ? "± over the batch" : undefined}
@@ -148,7 +148,7 @@ function Numbers({ view, facts }: NumbersProps) {
           note={one ? "" : quantileText(own.number)}
         />
       )}
-    </>
+    </div>
   );
 }
 

@@ -60,6 +60,7 @@ class Test:
     function: str  # qualified name
     construct: Span  # the whole statement or expression; one for all tests of an if-elif chain
     by_name: bool  # the value was kept in a variable until then
+    nothing_else: bool  # the value goes into the outcome of this test, and certainly nowhere else
     certain: bool  # it is evaluated whenever the value is asked; a variable may be set and never looked at
     function_span: Span = field(repr=False)
     calls: tuple[CallText, ...] = field(repr=False)  # all calls written in the function
@@ -119,6 +120,7 @@ def describe(file: SourceFile, code: CodeType, steered: Steered) -> Test:
         function=function_name(code),
         construct=span_of(parts.whole),
         by_name=steered.by_name,
+        nothing_else=steered.nothing_else,
         certain=steered.certain,
         function_span=span_of(function),
         calls=file.calls_in(function),

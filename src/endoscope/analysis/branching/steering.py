@@ -71,6 +71,7 @@ class Steered:
     operand: int = 0  # of BoolOp and Compare: which operand; of a comprehension: which `if`, -1 its source
     compared: int = -1  # where `asked` is a chain of comparisons: which of them
     by_name: bool = False  # the value was kept under a name until then
+    nothing_else: bool = False  # the value goes nowhere else
     certain: bool = True  # the test is evaluated whenever the value leaves torch
 
 
@@ -82,6 +83,7 @@ class Way:
     followable: bool = True  # so far only what numbers go through: a name that it is given is followed
     plain: bool = True  # it is a number of Python for sure, and not computed together with tensors
     by_name: bool = False
+    kept: bool = False  # a name was given to it on the way, so that it may be used for something else, too
     certain: bool = True
 
 
@@ -120,7 +122,8 @@ class Trail:
             operand = _tested(parent, field, node)
             if operand is not None:
                 route = _with_pattern(parent, field, way.route)
-                self._find(Steered(parent, asked, route, operand, -1, way.by_name, way.certain))
+                nothing_else = way.followable and not way.kept and field == "test"
+                self._find(Steered(parent, asked, route, operand, -1, way.by_name, nothing_else, way.certain))
                 break
             if isinstance(parent, (ast.stmt, ast.Lambda)):
                 if short is not None:
@@ -151,7 +154,7 @@ class Trail:
         parent, field = self.file.up[node]
         leaves = isinstance(parent, ast.Return) or (isinstance(parent, ast.Lambda) and field == "body")
         if leaves and way.followable:
-            self.returned = Way(way.route, plain=way.plain, certain=way.certain)
+            self.returned = Way(way.route, plain=way.plain, certain=way.certain, kept=way.kept)
             self.end = f"its value is returned by {self.function}, and who asks there is not known"
         elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and field == "value":
             if isinstance(parent, ast.AugAssign):
@@ -171,7 +174,7 @@ class Trail:
         self._followed.add((assignment, target.id))
         for use in uses_of(self.file, target.id, assignment):
             certain = way.certain and surely(self.file, assignment, use)
-            self._climb(use, replace(way, by_name=True, certain=certain))
+            self._climb(use, replace(way, by_name=True, kept=True, certain=certain))
 
 
 def _through(parent: ast.AST, field: str, node: ast.AST, way: Way) -> Way:
@@ -180,7 +183,7 @@ def _through(parent: ast.AST, field: str, node: ast.AST, way: Way) -> Way:
         step = Step("and" if isinstance(parent.op, ast.And) else "or", last=node is parent.values[-1])
         return replace(way, route=(*way.route, step))
     if isinstance(parent, ast.NamedExpr):
-        return way
+        return replace(way, kept=True)
     return replace(
         way,
         route=(*way.route, *_step(parent, field)),

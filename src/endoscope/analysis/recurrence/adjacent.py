@@ -37,8 +37,8 @@ def _reading_each_other(facts: OpFacts, states: list[int]) -> Links:
 
     def linked(before: int, start: int, end: int) -> bool:
         low, high = nodes[before], nodes[start]
-        for node in nodes[start:end]:
-            for parent in parents[node]:
+        for op in range(start, end):
+            for parent in parents[nodes[op]] if states[op] != EDGE else ():
                 if low <= parent < high and parent not in sources:
                     return modules(before) == modules(start)
         return False

@@ -76,7 +76,7 @@ def _bodies(keys: Keys, folds: Iterable[Fold]) -> dict[Body, int]:
     """Every loop by its layers, with its passes; a loop that is entered several times is one."""
     bodies: dict[Body, int] = {}
     for one in folds:
-        body = tuple([key for key in map(keys.__getitem__, one.body) if key is not None])
+        body = tuple(sorted({key for key in map(keys.__getitem__, one.body) if key is not None}))
         bodies[body] = max(one.passes, bodies.get(body, 0))
     return bodies
 
@@ -178,7 +178,7 @@ def _merge_interleaved(bodies: Mapping[Body, int], again: Sequence[tuple[int, in
         ops = sorted([op for key in body for op in ran[key]])
         for other in [group for group in groups if _interleaved(body, ops, group[0], group[2])]:
             groups.remove(other)
-            body = tuple(dict.fromkeys(other[0] + body))
+            body = tuple(sorted({*other[0], *body}))
             ops = sorted({*ops, *other[2]})
             passes = max(len(ran[key]) for key in body)
         groups.append((body, passes, ops))

@@ -3,13 +3,13 @@
 Nothing but the total passes from one part to the next, and in whatever order the parts are taken, it is the same. Masks
 that are put together with `&`, sums over experts and rows that are written into a table are all of this kind. So the
 edge from one total to the next is left out where loops in time are told: in `x = x + f(x)` there is still the path
-through `f`.
+through `f`. A random walk, `x = x + torch.randn(4)`, is a loop in time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 
@@ -26,6 +26,7 @@ _WRITES = frozenset(
 )
 
 
+_DRAWS = frozenset("rand randn randint randperm normal uniform bernoulli exponential random".split())
 _MOVES = frozenset(VIEWS) | frozenset(COPIES)
 _LONGEST_WAY = 8  # operations that only move a total before more is added to it
 
@@ -36,6 +37,8 @@ def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts,
     cut: dict[int, tuple[int, ...]] = {}  # node -> the parents left to it
     totals: list[int] = []
     paths = _Paths(facts)
+    places = {node: op for op, node in enumerate(facts.nodes)}
+    drawn = _Drawn(facts)
     for op, (node, key) in enumerate(zip(facts.nodes, keys, strict=True)):
         if key is None or not (facts.types[op] in _SUMS or facts.types[op] in _WRITES):
             continue
@@ -44,8 +47,9 @@ def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts,
         path = paths.back(node, before) if before >= 0 else []
         if not path:
             continue
-        others = set(facts.parents[node]).difference(path)
-        if facts.types[op] in _WRITES or (others and others.isdisjoint(facts.parents[before])):
+        others = {read for read in facts.reads(op) if read[0] not in path}  # parts of one tensor are different parts
+        earlier = set(facts.reads(places[before]))
+        if facts.types[op] in _WRITES or (others and others.isdisjoint(earlier) and not drawn.between(others, before)):
             first = path[-2] if len(path) > 1 else node
             cut[first] = tuple([parent for parent in facts.parents[first] if parent != before])
             totals.append(op)
@@ -55,6 +59,26 @@ def without_totals(facts: OpFacts, keys: Sequence[int | None]) -> tuple[OpFacts,
     for node, left in cut.items():
         parents[node] = left
     return replace(facts, parents=parents), frozenset(totals)
+
+
+class _Drawn:
+    """What is drawn at random while the code runs: a sum of that is a random walk, each state made from the last."""
+
+    def __init__(self, facts: OpFacts) -> None:
+        self._parents = facts.parents
+        pairs = zip(facts.nodes, facts.types, strict=True)
+        self._made = {node for node, type_ in pairs if type_ in _DRAWS and not facts.parents[node]}
+
+    def between(self, reads: Set[tuple[int, int]], before: int) -> bool:
+        """Whether one of these was drawn after the node `before`, or made from what was."""
+        waiting = [node for node, _ in reads]
+        while waiting:
+            node = waiting.pop()
+            if node > before:
+                if node in self._made:
+                    return True
+                waiting += self._parents[node]
+        return False
 
 
 class _Paths:

@@ -5,14 +5,13 @@ Attributes are saved with the contents of plain containers (one level), because 
 
 from __future__ import annotations
 
-import random
-import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
+from endoscope.capture.change.randomness import random_states, set_random_states
 from endoscope.capture.record.fingerprint import fingerprint
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.regions import is_uninitialised, storage_key, version_of
@@ -99,7 +98,12 @@ class _Saved:
 
 
 def _can_be_copied(tensor: torch.Tensor) -> bool:
-    return not is_uninitialised(tensor) and tensor.device.type != "meta"
+    """Elements that share a place, as after `expand`, cannot be written at all, neither by the target nor back."""
+    if is_uninitialised(tensor) or tensor.device.type == "meta":
+        return False
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return True
+    return not any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _generators(modules: list[torch.nn.Module]) -> list[tuple[torch.Generator, torch.Tensor]]:
@@ -132,29 +136,3 @@ def names_seen_by(function: Any) -> dict[str, Any]:
         except ValueError:  # a cell that is still empty
             continue
     return {name: value for name, value in names.items() if isinstance(value, (torch.nn.Module, torch.Tensor))}
-
-
-def random_states() -> dict[str, Any]:
-    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        states["cuda"] = torch.cuda.get_rng_state_all()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        states["numpy"] = numpy.random.get_state()
-    return states
-
-
-def set_random_states(states: dict[str, Any]) -> None:
-    torch.set_rng_state(states["torch"])
-    random.setstate(states["python"])
-    if "cuda" in states:
-        torch.cuda.set_rng_state_all(states["cuda"])
-    if "numpy" in states:
-        sys.modules["numpy"].random.set_state(states["numpy"])
-
-
-def same_random_states(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    if not torch.equal(a["torch"], b["torch"]) or a["python"] != b["python"]:
-        return False
-    pairs = zip(a.get("numpy", ()), b.get("numpy", ()), strict=True)
-    return all(bool((x == y).all()) if hasattr(x, "all") else x == y for x, y in pairs)

@@ -8,8 +8,8 @@ Why each is needed:
 - `autograd.backward`: what it computes is no operation of the user's.
 - `ScriptFunction.__call__`: TorchScript is opaque; it becomes one operation.
 - functorch's wrap and unwrap functions: a tensor enters and leaves `vmap` / `grad`.
-- `Tensor.as_subclass`, `Tensor._make_subclass`, `Tensor.__new__`, `Tensor.set_` and the constructor of nested tensors: torch
-  shows them to no mode, and each hands on the numbers of a tensor under another object.
+- `Tensor.as_subclass`, `Tensor._make_subclass`, `Tensor.__new__`, `Tensor.set_` and the constructor of nested tensors:
+  torch shows them to no mode, and each hands on the numbers of a tensor under another object (`unasked.py`).
 - `Thread.start` and `ThreadPoolExecutor.submit`: work that another thread does for the traced code is not recorded,
   so it is said.
 
@@ -28,15 +28,18 @@ import torch
 
 from endoscope.capture.patch import patch_list
 from endoscope.capture.patch.active import ACTIVE, BLOCKS, recorders_here
-from endoscope.capture.patch.composites import OwnMode
 from endoscope.capture.patch.patch_list import Patch, PatchList
-from endoscope.capture.patch.torch_private import FUNCTION_APPLY, MODULE_CALL, FunctionBase, transform_steps
+from endoscope.capture.patch.sharding import unseen
+from endoscope.capture.patch.torch_private import (
+    FUNCTION_APPLY,
+    MODULE_CALL,
+    DisableTorchFunction,
+    FunctionBase,
+    transform_steps,
+)
 from endoscope.capture.patch.torch_private import backward_task as _task
-from endoscope.capture.patch.torch_private import pop_mode as _pop_mode
-from endoscope.capture.patch.torch_private import push_mode as _push_mode
-from endoscope.capture.patch.torch_private import stack_at as _stack_at
-from endoscope.capture.patch.torch_private import stack_depth as _stack_depth
 from endoscope.capture.patch.unasked import unasked_functions
+from endoscope.capture.record.leaves import tensors_in
 from endoscope.capture.record.opaque import record_script, record_transform
 
 
@@ -141,13 +144,10 @@ def _observed_apply(_: Any) -> Any:
 
 def _observed_backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if not (_stack_depth() and isinstance(_stack_at(_stack_depth() - 1), OwnMode)):
-            return original(*args, **kwargs)
-        mode = _pop_mode()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _push_mode(mode)
+        for recorder in (recorders_here() or ()) if _task() == -1 else ():
+            with DisableTorchFunction():
+                recorder.backward_begins(tensors_in((args, kwargs)))
+        return unseen(original, args, kwargs)
 
     return backward
 

@@ -18,13 +18,16 @@ from endoscope.capture.patch.active import ACTIVE, BLOCKS, EditsCalls, recorders
 from endoscope.capture.patch.compiled import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.patch.composites import COMPOSITES
 from endoscope.capture.patch.observers import OBSERVERS
+from endoscope.capture.patch.sharding import SHARDING
 from endoscope.capture.patch.torch_private import mode_stack as _mode_stack
 from endoscope.capture.patch.torch_private import pop_mode as _pop_mode
 from endoscope.capture.patch.torch_private import push_mode as _push_mode
 from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.source import find_wrappers
 
 
 def activate(recorder: Recorder) -> None:
+    find_wrappers()
     with patch_list.lock:
         _put()
         ACTIVE.setdefault(threading.get_ident(), []).append(recorder)
@@ -43,10 +46,12 @@ def deactivate(recorder: Recorder) -> None:
 def _put() -> None:
     COMPOSITES.put()
     OBSERVERS.put()
+    SHARDING.put()
     run_compiled_code_eagerly()
 
 
 def _take_off() -> None:
+    SHARDING.take_off()
     OBSERVERS.take_off()
     COMPOSITES.take_off()
     if not OBSERVERS.are_on:

@@ -21,16 +21,21 @@ What is not here:
   of operators `_schema`, `_handle`;
   of modules `_parameters`, `_buffers`, `_modules`, `_forward_hooks`, `_compiled_call_impl`;
   of optimizers `_optimizer_step_pre_hooks`;
+  of distributed tensors `_local_tensor`; of modules of `fully_shard` `_get_fsdp_state`, `_fsdp_param_groups`,
+  `_fsdp_param_group`, and of their parameters `_unsharded_param`, `_module_info`;
   of what the compiler wraps `_orig_mod` (a module), `_torchdynamo_orig_callable` (a function).
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
+import torch._functorch.pyfunctorch
 import torch._ops
 import torch.autograd.function
 import torch.nn.modules.batchnorm
@@ -84,6 +89,12 @@ dispatch_depth = torch._C._len_torch_dispatch_stack
 #: Hides what is computed meanwhile from all dispatch modes. Needed.
 no_dispatch_modes = torch.utils._python_dispatch._disable_current_modes
 
+
+def out_of_sight() -> contextlib.AbstractContextManager[Any]:
+    """What we compute ourselves is nobody's business: a dispatch mode of the user does not see it."""
+    return no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()
+
+
 #: Base class of the mode that counts kernels (`validate` asks whether every kernel was recorded). Needed.
 TorchDispatchMode = torch.utils._python_dispatch.TorchDispatchMode
 
@@ -122,6 +133,12 @@ level_of = torch._C._functorch.maybe_get_level
 
 #: Which dimension of the tensor inside `vmap` hides. Needed.
 hidden_dim_of = torch._C._functorch.maybe_get_bdim
+
+#: The transforms that are at work, innermost last; asked only where `transform_on_top` is one. Needed.
+transforms_here: Callable[[], list[Any]] = torch._functorch.pyfunctorch.retrieve_all_functorch_interpreters
+
+#: The innermost transform that is at work, None outside of all. Needed.
+transform_on_top = torch._C._functorch.peek_interpreter_stack
 
 # ---- registered operators -----------------------------------------------------------------------
 
@@ -232,11 +249,26 @@ ANY_GLOBAL_HOOK = Name(torch.nn.modules.module, "_has_any_global_hook")
 MAKE_SUBCLASS = Name(torch.Tensor, "_make_subclass")
 
 #: Puts a list of tensors into one nested tensor. Needed from the first trace.
-MAKE_NESTED = Name(torch._C._nested, "nested_tensor")
+MAKE_NESTED = Name(importlib.import_module("torch._C._nested"), "nested_tensor")
 
 #: The module of the methods of `torch.Tensor` that are written in Python. In it `has_torch_function*` (public names)
 #: are patched. Needed from the first trace.
 TENSOR_METHODS = "torch._tensor"
+
+
+def sharded_group() -> Any:
+    """The class whose `unshard` and `wait_for_unshard` gather the parameters of `fully_shard`.
+
+    None as long as nobody has imported that. Where torch lacks them, the graph of such a model has no edges from its
+    parameters.
+    """
+    module = sys.modules.get("torch.distributed.fsdp._fully_shard._fsdp_param_group")
+    return getattr(module, "FSDPParamGroup", None)
+
+
+def distributed_tensor() -> Any:
+    """The class DTensor, a public name; None as long as nobody has imported it, which takes a large part of a second."""
+    return getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
 
 
 def transform_steps() -> Iterator[Name]:
@@ -249,3 +281,16 @@ def transform_steps() -> Iterator[Name]:
             owner = importlib.import_module(module)
             if hasattr(owner, name):
                 yield Name(owner, name)
+
+
+def default_store() -> Any:
+    """What the processes of the default group have in common, to put a word into; None where there is none.
+
+    Where torch lacks it, processes that no launcher gives a name are recorded as trials of their own.
+    """
+    group = sys.modules.get("torch.distributed.distributed_c10d")
+    find = getattr(group, "_get_default_store", None)
+    try:
+        return None if find is None else find()
+    except (RuntimeError, ValueError):  # the processes have not met
+        return None

@@ -1,7 +1,7 @@
 """Functions of torch that ask no mode before they run, and yet hand on the numbers of a tensor.
 
-While something is traced they are handed to the mode of ours as torch would do it: the modes from ours upwards are off, and
-the function below is called through the recorder, or as it is where no recorder is on the stack.
+While something is traced they are handed to the mode of ours as torch would do it: the modes from ours upwards are off
+meanwhile. Where no mode of ours is on the stack they are called as they are.
 """
 
 from __future__ import annotations

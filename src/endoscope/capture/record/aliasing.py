@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.record.parts import part_of
 from endoscope.capture.record.regions import (
     Region,
     is_alone,
@@ -80,6 +81,7 @@ class Aliasing:
         self._homes: dict[int, int] = {}  # id of tensor -> storage
         self._versions: dict[int, set[int]] = {}  # storage -> where recorded writes left its version counters
         self.readers: dict[int, Overwritten] = {}  # id of tensor -> what was written behind it
+        self.has_wrappers = False  # of two objects for one memory neither knows of the other
 
     def _dereference(self, reference: Any) -> Any:
         return reference if self._held else reference()
@@ -161,7 +163,7 @@ class Aliasing:
         return []
 
     def after_write(self, tensor: torch.Tensor, slot: int, moved: bool = False) -> None:
-        """`tensor` holds the result of `slot` now; whoever shares its memory sees it, unless only `tensor` has moved."""
+        """`tensor` holds the result of `slot` now; who shares its memory sees it, unless only `tensor` has moved."""
         self.readers.pop(id(tensor), None)
         key = storage_key(tensor)
         if key is None:
@@ -208,7 +210,7 @@ class Aliasing:
 
     def adopt(self, stranger: torch.Tensor) -> tuple[Read | None, bool]:
         """What is seen through a tensor that nobody announced but whose memory is known, and whether that is all."""
-        if is_alone(stranger):
+        if not self.has_wrappers and is_alone(stranger):
             return None, False
         family = sorted(self.neighbours(stranger), key=lambda member: member[0])
         if not family or storage_key(stranger) is None:
@@ -247,4 +249,5 @@ def _hit(member: _Member, written: Region) -> bool:
 def _same_layout(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.is_nested or b.is_nested:
         return False
+    a, b = part_of(a), part_of(b)
     return a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()

@@ -26,6 +26,7 @@ class Role(IntEnum):
     LEAVE = 3  # a value leaves torch for Python
     OPEN = 4  # a registered operator with a Python body: look inside
     COPY = 5  # copy.deepcopy of a tensor
+    GRADIENT = 6  # `x.grad`: what backward passes have left there
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,9 @@ def describe(func: Any) -> FunctionFacts:
 
 def _describe_property(prop: str, access: str) -> FunctionFacts:
     if access == "__get__" and prop in TENSOR_PROPERTIES:
-        return FunctionFacts(prop, prop, Role.RECORD, replayable=prop != "grad")
+        if prop == "grad":
+            return FunctionFacts(prop, prop, Role.GRADIENT, replayable=False)
+        return FunctionFacts(prop, prop, Role.RECORD)
     if access == "__set__" and prop in WRITABLE_PROPERTIES:
         # `x.data = y` replaces x whole; `x.real = y` leaves the other half.
         return FunctionFacts(prop, f"{prop}=", Role.WRITE, _first_argument, overwrites=prop == "data")

@@ -29,7 +29,7 @@ from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.leaves import ATOMS, TENSOR, frozen, tensors_in, without_tensors
 from endoscope.capture.record.recorder import Recorder, autocast_settings
 from endoscope.capture.record.records import Node, TorchCall, meta_of
-from endoscope.capture.record.source import INNER_FILES, Position
+from endoscope.capture.record.source import INNER_FILES, WRAPPERS, Position, beyond_wrappers
 
 _new = tuple.__new__  # a third of what `Node(...)` takes
 _grad_on = torch.is_grad_enabled
@@ -50,8 +50,10 @@ def make_holding_handler(recorder: Recorder) -> Handler:
     nodes, versions, readers, calls = recorder.nodes, recorder.versions, recorder.aliasing.readers, recorder.calls
     simple, passing, unusual, learn = recorder.simple, recorder.passing, recorder.unusual, recorder.learn
     clock, getframe, inner, record_unusual = perf_counter_ns, sys._getframe, INNER_FILES, recorder.record_unusual
+    wrappers = WRAPPERS
     resolve, narrow, after_call = recorder.read, recorder.narrow, recorder.after_call
     watch, keep = recorder.gradients is not None, recorder.keep
+    pending, look_for_unfilled = recorder.unfilled.pending, recorder.look_for_unfilled
 
     def handle(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         facts = simple.get(func)
@@ -82,9 +84,13 @@ def make_holding_handler(recorder: Recorder) -> Handler:
                 if value.__class__ not in ATOMS:
                     listed = True
                     reads += map(resolve, tensors_in(value))
+        if pending:
+            look_for_unfilled(facts, args, kwargs)
         frame = getframe(1)
         while inner[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
+        if wrappers:
+            frame = beyond_wrappers(frame) or frame
         started = clock()
         out = func(*args, **kwargs) if kwargs else func(*args)
         ended = clock()
@@ -126,8 +132,10 @@ def make_bare_handler(recorder: Recorder) -> Handler:
     nodes, readers, calls, weak = recorder.nodes, recorder.aliasing.readers, recorder.calls, weakref.ref
     simple, passing, unusual, learn = recorder.simple, recorder.passing, recorder.unusual, recorder.learn
     clock, getframe, inner, record_unusual = perf_counter_ns, sys._getframe, INNER_FILES, recorder.record_unusual
+    wrappers = WRAPPERS
     resolve, narrow, after_call = recorder.read, recorder.narrow, recorder.after_call
     watch, keep, keeper = recorder.gradients is not None, recorder.keep, recorder.keeper
+    pending, look_for_unfilled = recorder.unfilled.pending, recorder.look_for_unfilled
     wanted = keeper.types if keeper is not None and not keeper.idle else None  # what it has said about types
     place = keeper.place if keeper is not None and keeper.names_modules else None
 
@@ -141,9 +149,13 @@ def make_bare_handler(recorder: Recorder) -> Handler:
                 return record_unusual(func, facts, args, kwargs or {})
         if (kwargs and "out" in kwargs) or _in_backward() != -1:
             return record_unusual(func, facts, args, kwargs or {})
+        if pending:
+            look_for_unfilled(facts, args, kwargs)
         frame = getframe(1)
         while inner[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
+        if wrappers:
+            frame = beyond_wrappers(frame) or frame
         started = clock()
         try:  # costs nothing as long as nothing is raised
             out = func(*args, **kwargs) if kwargs else func(*args)

@@ -226,6 +226,9 @@ class Keeper:
 
     def settle(self, trace: Trace) -> None:
         """The trace is complete: keep exactly what was asked for, and complain if that is nothing."""
+        if self.idle:
+            self.recorder.chosen = set()
+            return
         kept, slot_node = self.recorder.kept, self.recorder.slot_node
         candidates = {slot_node[slot] for slot in kept}
         candidates.update(n for n, source in self.recorder.sources.items() if source.kind == Kind.OUTPUT)

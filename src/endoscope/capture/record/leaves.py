@@ -70,12 +70,13 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def parts_of_wrapper(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors inside a subclass that only wraps others (`torch.Tensor._make_wrapper_subclass`), as far as it says."""
+    """The tensors inside a subclass that only wraps others (`_make_wrapper_subclass`), as far as it says."""
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is None or tensor.__class__ in (torch.Tensor, torch.nn.Parameter):
         return []
     try:
-        return [getattr(tensor, name) for name in flatten()[0]]
+        found = [getattr(tensor, name) for name in flatten()[0]]  # a DTensor lists its mesh, too
+        return [part for part in found if isinstance(part, torch.Tensor)]
     except Exception:  # code of somebody else
         return []
 

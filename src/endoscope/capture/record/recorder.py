@@ -12,7 +12,6 @@ and checks them at every read.
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
@@ -23,7 +22,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from endoscope.capture.patch.composites import OwnMode
-from endoscope.capture.patch.torch_private import DisableTorchFunction, dispatch_depth, no_dispatch_modes
+from endoscope.capture.patch.torch_private import DisableTorchFunction, out_of_sight, transform_on_top, transforms_here
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.capture.patch.torch_private import get_unwrapped as _get_unwrapped
 from endoscope.capture.patch.torch_private import has_autocast as _has_autocast
@@ -53,10 +52,12 @@ from endoscope.capture.record.leaves import (
     tensors_in,
     without_tensors,
 )
+from endoscope.capture.record.parts import PLAIN
 from endoscope.capture.record.protocols import AppliesEdits, Keeps, NotesOutcome
 from endoscope.capture.record.records import (
     SOURCE,
     Departure,
+    Draw,
     Meta,
     Node,
     Source,
@@ -68,9 +69,9 @@ from endoscope.capture.record.records import (
 from endoscope.capture.record.regions import is_uninitialised, version_of
 from endoscope.capture.record.registered import call_inside
 from endoscope.capture.record.source import NO_POSITION, Position, user_callers, user_position
+from endoscope.capture.record.unfilled import Unfilled
 from endoscope.schema.ops import Kind, Notice
 
-_PLAIN = (Tensor, Parameter)
 _new = tuple.__new__  # a third of what `Node(...)` takes
 
 
@@ -97,7 +98,8 @@ class Recorder(OwnMode):
         self.calls = Calls()
         # operations
         self.nodes: list[Node] = []
-        self.rng: dict[int, tuple[torch.Generator | None, Tensor]] = {}  # node -> generator, its state before the call
+        self.rng: dict[int, Draw] = {}  # node -> where it drew random numbers from
+        self.generators: dict[int, tuple[torch.Generator, Tensor]] = {}  # id -> of the user's own, its first state
         self.sources: dict[int, Source] = {}  # node -> where it came from
         self.sequences: set[int] = set()  # nodes whose function returned a list or tuple
         self.hidden_reads: dict[int, list[Read]] = {}  # node -> what an opaque body reads besides its arguments
@@ -113,8 +115,11 @@ class Recorder(OwnMode):
         self.fingerprints: dict[int, bytes] = {}  # slot -> sign of its memory, for tensors that others own
         self.stale: set[int] = set()  # slots that were overwritten by code that could not be seen
         self.wrapped: dict[int, tuple[Any, Tensor]] = {}  # id of a tensor inside a subclass -> itself, the subclass
+        self.backward_passes: list[list[Read]] = []  # the heads of each, inside of the traced code
+        self.read_gradients: set[int] = set()  # slots of `x.grad` that a further backward pass may change
         self.anchors: list[Tensor] = []  # held only so that their ids stay their own
         self.aliasing = Aliasing(self.ids, self.objects, full)
+        self.unfilled = Unfilled()
         # what could not be seen
         self.departures: list[Departure] = []
         self.strangers: list[tuple[int, str]] = []  # node, grad_fn of a tensor that came from nowhere
@@ -128,11 +133,12 @@ class Recorder(OwnMode):
         self.__dict__.pop("__torch_function__", None)
         self.keeper = self.editor = None
         self.unusual, self.wrapped = {}, {}
+        self.unfilled.pending.clear()
 
     def learn(self, func: Any) -> FunctionFacts:
         """Sort a function that is met for the first time."""
         facts = facts_of(func)
-        if facts.role == Role.RECORD and not facts.random:
+        if facts.role == Role.RECORD and not facts.random and facts.type not in UNINITIALISED:
             self.simple[func] = facts
         else:
             self.unusual[func] = facts
@@ -145,6 +151,8 @@ class Recorder(OwnMode):
     def record_unusual(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         if facts.role == Role.PASS or _task() != -1:
             return self.call(func, args, kwargs)
+        if self.unfilled.pending:
+            self.look_for_unfilled(facts, args, kwargs)
         if facts.role == Role.OPEN:
             return self._open(func, facts, args, kwargs)
         if facts.role == Role.LEAVE:
@@ -153,6 +161,8 @@ class Recorder(OwnMode):
             return self._reshape(func, facts, args, kwargs)
         if facts.role == Role.COPY:
             return self._deepcopy(func, facts, args, kwargs)
+        if facts.role == Role.GRADIENT:
+            return self._read_gradient(func, facts, args)
         position = user_position()
         written = facts.overwritten(args, kwargs)
         reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
@@ -168,7 +178,17 @@ class Recorder(OwnMode):
         result = self.after_call(call, out, written)
         for tensor in written if facts.uncounted else ():
             self._copy_now(tensor)
+        if facts.type in UNINITIALISED and isinstance(out, Tensor) and not written:
+            self.unfilled.add(out, facts.type)
+        elif self.unfilled.pending:
+            self.unfilled.written_by(facts, args, kwargs, written)
         return result
+
+    def look_for_unfilled(self, facts: FunctionFacts, args: Any, kwargs: dict[str, Any] | None) -> None:
+        """The coming call may compute with memory that nobody is known to have filled."""
+        maker = self.unfilled.read_by(facts, args, kwargs or {})
+        if maker is not None:
+            self.notice("unfilled", f"{facts.type} reads memory that {maker} left unfilled: it was written unseen")
 
     def _note_memory_of(self, tensor: Tensor) -> None:
         """`x.set_(storage)`: no argument is a tensor, but the memory may be that of one that is known."""
@@ -187,9 +207,11 @@ class Recorder(OwnMode):
                 self.before_writes(written)
             self._look_for_unseen_writes(written)
             self.aliasing.before_write(written, self._copy)
+        if facts.random and generator is not None:
+            self.generators.setdefault(id(generator), (generator, generator.get_state()))
         if facts.random and self.full:
             state = torch.get_rng_state() if generator is None else generator.get_state()
-            self.rng[len(self.nodes)] = (generator, state)
+            self.rng[len(self.nodes)] = Draw(generator, state, randomness_of_vmaps())
 
     def after_call(self, call: TorchCall, out: Any, written: list[Tensor] | tuple[()] = ()) -> Any:
         """Note a call whose result is not simply one fresh tensor."""
@@ -258,6 +280,39 @@ class Recorder(OwnMode):
         call = TorchCall(Tensor.clone, facts, args[:1], {}, reads, started, ended, user_position())
         return self.after_call(call, out)
 
+    def backward_begins(self, heads: list[Tensor]) -> None:
+        """A backward pass inside of the traced code: it adds to gradients that were read before, unseen."""
+        gradients = [self.dereference(self.objects[slot]) for slot in self.read_gradients]
+        self.aliasing.before_write([tensor for tensor in gradients if tensor is not None], self._copy)
+        self.backward_passes.append([self.read(head) for head in heads])
+
+    def _read_gradient(self, func: Any, facts: FunctionFacts, args: Any) -> Any:
+        """`x.grad` comes from x, and from the heads of those backward passes to which x leads."""
+        node, reads = len(self.nodes), self.reads_of(args, {})
+        out, started, ended = timed(self.call, (func, args, {}), {})
+        if out is None:
+            return None
+        made = {self.slot_node[slot] for read in reads for slot in slots_of(read)}
+        heads = [read for heads in self.backward_passes for read in heads]
+        found = [read for read in heads if any(self._leads_to(maker, read) for maker in made)]
+        if found:
+            self.hidden_reads[node] = found
+        out = self.after_call(TorchCall(func, facts, args, {}, reads, started, ended, user_position()), out)
+        self.read_gradients.add(self.ids[id(out)])
+        return out
+
+    def _leads_to(self, node: int, read: Read) -> bool:
+        """Whether a value that is read depends on a node."""
+        waiting, seen = [self.slot_node[slot] for slot in slots_of(read)], set[int]()
+        while waiting:
+            current = waiting.pop()
+            if current == node:
+                return True
+            if current > node and current not in seen:  # parents come before their children
+                seen.add(current)
+                waiting += [self.slot_node[s] for one in self.nodes[current].reads for s in slots_of(one)]
+        return False
+
     def _open(self, func: Any, facts: FunctionFacts, args: Any, kwargs: dict[str, Any]) -> Any:
         """A registered operator: its Python body is recorded too; without one it is a single operation."""
         before, slots = len(self.nodes), len(self.objects)
@@ -288,7 +343,8 @@ class Recorder(OwnMode):
         slot = len(self.objects)
         self.ids[id(tensor)] = slot
         self.aliasing.readers.pop(id(tensor), None)
-        if tensor.__class__ not in _PLAIN:
+        if tensor.__class__ not in PLAIN:
+            self.aliasing.has_wrappers = True
             self.wrapped.update({id(part): (weakref.ref(part), tensor) for part in parts_of_wrapper(tensor)})
         self.slot_node.append(node)
         if self.full:
@@ -323,9 +379,7 @@ class Recorder(OwnMode):
         if not slots or is_uninitialised(tensor):
             return
         meta = meta_of(tensor)
-        # Our own copies are nobody's business: a dispatch mode of the user does not see them.
-        unseen = no_dispatch_modes() if dispatch_depth() else contextlib.nullcontext()
-        with torch.no_grad(), unseen:
+        with torch.no_grad(), out_of_sight():
             copy = tensor.detach().clone()
         for slot in slots:
             self.metas[slot] = meta
@@ -390,7 +444,7 @@ class Recorder(OwnMode):
         """A view of a tensor that was overwritten in part depends only on what was written in its own part."""
         if reads and reads[0].__class__ is tuple:
             first = args[0] if args else next(iter((kwargs or {}).values()), None)
-            if first.__class__ in _PLAIN:
+            if first.__class__ in PLAIN:
                 reads[0] = self.aliasing.narrow(first, reads[0], results)
 
     def knows(self, tensor: Tensor) -> bool:
@@ -409,7 +463,7 @@ class Recorder(OwnMode):
             named = self.calls.named.get(id(tensor))
             if named is None:
                 return self._meet(tensor)
-            return self.add_source(named[0], named[1], tensor)
+            return self.add_named(named[0], named[1], tensor)
 
     def _meet(self, tensor: Tensor) -> Read:
         """First sight of a tensor that no recorded operation made, and that has no name."""
@@ -419,7 +473,7 @@ class Recorder(OwnMode):
         if any(map(self.knows, parts)):
             return self._add_unseen(type(tensor).__name__, parts, tensor)
         inside, wrapper = self.wrapped.get(id(tensor), (None, None))
-        if inside is not None and inside() is tensor and self.knows(wrapper):
+        if inside is not None and wrapper is not None and inside() is tensor and self.knows(wrapper):
             return self._add_unseen("part", [wrapper], tensor)
         adopted, whole = self.aliasing.adopt(tensor)
         if adopted is not None and whole:
@@ -452,6 +506,24 @@ class Recorder(OwnMode):
         slot = self._new_slot(tensor, node)
         self._add_source_node(kind, name, [], slot, position)
         self.keep(node, slot, tensor)
+        return slot
+
+    def add_named(self, kind: Kind, name: str, tensor: Tensor) -> int:
+        """A parameter or buffer of a target: `calls` holds it, so that nothing need be noted where no value is kept."""
+        if self.full or self.editor is not None or self.gradients is not None or self.keeper is None:
+            return self.add_source(kind, name, tensor)
+        node, slot, call = len(self.nodes), len(self.objects), self.calls.current
+        self.ids[id(tensor)] = slot
+        self.slot_node.append(node)
+        self.objects.append(weakref.ref(tensor))
+        self.sources[node] = Source(kind, name, call)
+        self.nodes.append(
+            _new(Node, (
+                SOURCE[kind], None, (), None, [], slot, 1, 0, 0, 0, None, -1, call, None, True, None, None, None, None,
+            ))
+        )  # fmt: skip
+        if not self.keeper.idle:
+            self.keep(node, slot, tensor)
         return slot
 
     def _add_output(self, path: str, tensor: Tensor) -> None:
@@ -493,7 +565,7 @@ class Recorder(OwnMode):
         met = {source.name for source in self.sources.values() if source.kind in (Kind.PARAMETER, Kind.BUFFER)}
         for kind, name, tensor in list(self.calls.named.values()):
             if name not in met and not is_uninitialised(tensor):
-                self.add_source(kind, name, tensor)
+                self.add_named(kind, name, tensor)
 
     # ---- modules ---------------------------------------------------------------------------------
 
@@ -546,6 +618,13 @@ class Recorder(OwnMode):
         entry = Notice(kind, message, (position or user_position()).line)
         if entry not in self.notices:
             self.notices.append(entry)
+
+
+def randomness_of_vmaps() -> dict[int, str]:
+    """Level of each `vmap` that is at work -> does it draw other numbers for each element, or the same."""
+    if transform_on_top() is None:
+        return {}
+    return {one.level(): one.randomness() for one in transforms_here() if hasattr(one, "randomness")}
 
 
 def autocast_settings() -> tuple[tuple[str, torch.dtype], ...] | None:

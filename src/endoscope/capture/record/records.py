@@ -67,6 +67,14 @@ class TorchCall(NamedTuple):
     position: Position
 
 
+class Draw(NamedTuple):
+    """Where an operation drew its random numbers from."""
+
+    generator: torch.Generator | None  # None for the one of the CPU
+    state: Tensor | None  # before the call; None: as it is now
+    vmaps: dict[int, str]  # level of each `vmap` around -> "different", "same" or "error"
+
+
 class Source(NamedTuple):
     """How a tensor that no operation made came in, or went out."""
 
@@ -107,7 +115,7 @@ class Meta(NamedTuple):
         return self.numel * self.dtype.itemsize
 
 
-__all__ = ["SOURCE", "Departure", "Meta", "Node", "Source", "TorchCall", "grad_fn_of", "meta_of", "slots_of"]
+__all__ = ["SOURCE", "Departure", "Draw", "Meta", "Node", "Source", "TorchCall", "grad_fn_of", "meta_of", "slots_of"]
 
 #: Facts of nodes that are no operations.
 SOURCE = {kind: FunctionFacts(kind.value, kind.value, Role.RECORD) for kind in Kind}

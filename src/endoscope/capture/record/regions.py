@@ -17,6 +17,8 @@ import torch
 from endoscope.capture.patch.torch_private import get_unwrapped as _get_unwrapped
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
 from endoscope.capture.patch.torch_private import storage_users as _use_count
+from endoscope.capture.record.parts import PLAIN as _PLAIN
+from endoscope.capture.record.parts import part_of
 
 #: Above this many units exact answers give way to the safe one ("overlaps", "still visible").
 EXACT_UNITS = 1 << 24
@@ -42,7 +44,8 @@ def storage_key(tensor: torch.Tensor) -> int | None:
     The address, so that tensors made from numpy or dlpack over the same memory are known as relatives.
     """
     try:
-        storage = unwrapped(tensor).untyped_storage()
+        tensor = unwrapped(tensor)
+        storage = tensor.untyped_storage()
     except (RuntimeError, NotImplementedError, AttributeError, ValueError):
         return None
     # A subclass that answers torch's dispatcher itself may have no memory of its own.
@@ -63,16 +66,26 @@ def is_alone(tensor: torch.Tensor) -> bool:
 
 
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
-    """Inside `vmap` and `grad` tensors are wrappers that die with the transform; the tensor inside stays."""
+    """Inside `vmap` and `grad` tensors are wrappers that die with the transform; the tensor inside stays.
+
+    Of a distributed tensor, the part that is in this process has the memory.
+    """
     while _is_wrapped(tensor):
         tensor = _get_unwrapped(tensor)
-    return tensor
+    return tensor if tensor.__class__ in _PLAIN else part_of(tensor)
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """How often the tensor's memory was written; -1 for inference tensors, which do not count."""
+    """How often the tensor's memory was written; -1 for inference tensors, which do not count.
+
+    What writes into a distributed tensor counts there, or at the part that is in this process.
+    """
     try:
-        return int(tensor._version)
+        version = int(tensor._version)
+        if tensor.__class__ not in _PLAIN:
+            part = part_of(tensor)
+            version += 0 if part is tensor else int(part._version)
+        return version
     except RuntimeError:
         return -1
 
@@ -82,6 +95,8 @@ VERSION = attrgetter("_version")
 
 def versions_of(tensors: Sequence[torch.Tensor]) -> list[int]:
     """The same for several, without a turn in Python for each."""
+    if not _ORDINARY.issuperset(map(type, tensors)):
+        return list(map(version_of, tensors))
     try:
         return list(map(VERSION, tensors))
     except RuntimeError:
@@ -89,7 +104,7 @@ def versions_of(tensors: Sequence[torch.Tensor]) -> list[int]:
 
 
 _UNINITIALISED = (torch.nn.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_ORDINARY = frozenset(_PLAIN)
 
 
 def is_uninitialised(tensor: torch.Tensor) -> bool:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from endoscope.capture.record.functions import SHARING, UNINITIALISED
-from endoscope.capture.record.records import Departure, slots_of
 from endoscope.capture.record.regions import versions_of
 from endoscope.capture.views.trace_data import TraceData
-from endoscope.schema.ops import Kind
-
-#: Functions for which the values of an argument do not matter: they take its shape, or hand its memory on.
-SHAPE_READERS = frozenset(
-    """zeros_like ones_like empty_like full_like rand_like randn_like new_zeros new_ones new_full new_empty detach
-    view view_as reshape flatten unflatten transpose permute movedim swapaxes T t mT getitem select narrow unbind
-    chunk split tensor_split unfold expand expand_as diagonal squeeze unsqueeze as_strided data to contiguous set
-    resize""".split()
-)
 
 
 def look_for_unseen(trace: TraceData) -> None:
     _overwritten_unseen(trace)
-    _left_for_python(trace)
     for node, grad_fn in trace.recorder.strangers:
         message = f"a tensor computed by {grad_fn} came from code that could not be seen; it stands as a constant"
         trace.recorder.notice("opaque", message, trace.raw(node).position)
-    _read_unfilled(trace)
 
 
 def _overwritten_unseen(trace: TraceData) -> None:
@@ -40,32 +27,3 @@ def _overwritten_unseen(trace: TraceData) -> None:
             raw = trace.raw(recorder.slot_node[slot])
             message = f"the result of {raw.facts.type} was overwritten by code that could not be seen"
             recorder.notice("overwritten", message, raw.position)
-
-
-def _left_for_python(trace: TraceData) -> None:
-    for departure in trace.recorder.departures:
-        if not departure.control and (departure.name in SHARING or _depends_on_input(trace, departure)):
-            message = f"a value left torch through {departure.name}(); if it comes back, that dependence cannot be seen"
-            trace.recorder.notice("left", message, departure.position)
-
-
-def _depends_on_input(trace: TraceData, departure: Departure) -> bool:
-    graph, slot_node = trace.graph_data, trace.recorder.slot_node
-    nodes = [slot_node[slot] for read in departure.reads for slot in slots_of(read)]
-    return any(graph.from_input[node] or graph.kinds[node] is Kind.PARAMETER for node in nodes)
-
-
-def _read_unfilled(trace: TraceData) -> None:
-    """Uninitialised memory that is computed with: a bug, or somebody filled it unseen."""
-    recorder = trace.recorder
-    met = (*recorder.simple.values(), *recorder.unusual.values())
-    if not any(facts.type in UNINITIALISED for facts in met):
-        return
-    unfilled = {raw.slot: raw.facts.type for raw in recorder.nodes if raw.facts.type in UNINITIALISED}
-    for raw in recorder.nodes:
-        if raw.facts.type in SHAPE_READERS or raw.func is None:
-            continue
-        for read in raw.reads:
-            if isinstance(read, int) and read in unfilled and trace.values.meta(read).numel:
-                message = f"{raw.facts.type} reads memory that {unfilled[read]} left unfilled: it was written unseen"
-                recorder.notice("unfilled", message, raw.position)

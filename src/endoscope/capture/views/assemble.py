@@ -7,7 +7,7 @@ Recorder ─► parents and kinds of every node ─► what comes from an input 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -15,7 +15,7 @@ from endoscope.analysis.recurrence import OpFacts, Recurrence, find_recurrence
 from endoscope.analysis.recurrence.naming import Names, name_layers
 from endoscope.analysis.structure.reach import ascend, descend
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.views.facts import learned_tensors, op_facts
+from endoscope.capture.views.facts import op_facts
 from endoscope.schema.ops import NUMBERED, Kind
 
 
@@ -43,7 +43,7 @@ class Graph:
         return name_layers(self.recurrence.facts.types, self.recurrence.keys)
 
 
-def assemble(recorder: Recorder) -> Graph:
+def assemble(recorder: Recorder, learned: Set[int]) -> Graph:
     kinds, parents = _kinds_and_parents(recorder)
     inputs = [n for n, source in recorder.sources.items() if source.kind == Kind.INPUT]
     outputs = [n for n, source in recorder.sources.items() if source.kind == Kind.OUTPUT]
@@ -56,7 +56,6 @@ def assemble(recorder: Recorder) -> Graph:
             (ops if from_input[node] or to_output[node] else orphans).append(node)
         elif kind is Kind.OUTPUT:
             ops.append(node)
-    learned = learned_tensors(recorder)
     passes = [call.pass_ for call in recorder.calls.entries]
     facts = partial(op_facts, recorder, ops, parents, learned)
     return Graph(kinds, parents, from_input, to_output, ops, orphans, facts, passes)

@@ -16,7 +16,7 @@ from endoscope.analysis.recurrence.arguments import signature
 from endoscope.analysis.recurrence.statements import number_statements
 from endoscope.capture.patch.torch_private import DisableTorchFunction
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.record.records import Node, slots_of
 from endoscope.schema.ops import Kind
 
 
@@ -26,7 +26,12 @@ def op_facts(recorder: Recorder, ops: Sequence[int], parents: Sequence[tuple[int
     raw = [nodes[node] for node in ops]
     inner: list[Hashable] = [call.key for call in calls]
     inner.append(0)  # the last one stands for OUTSIDE
-    places = [(n.facts.type, id(n.code), n.instruction, inner[n.call]) if n.func is not None else None for n in raw]
+    places = [
+        (n.facts.type, id(n.code), n.instruction, inner[n.call] if n.facts.name not in _LEVELS else _level(n))
+        if n.func is not None
+        else None
+        for n in raw
+    ]
 
     @functools.cache
     def around(call: int) -> tuple[Hashable, ...]:
@@ -54,6 +59,14 @@ def op_facts(recorder: Recorder, ops: Sequence[int], parents: Sequence[tuple[int
         modules=lambda op: around(raw[op].call),
         reads=reads,
     )
+
+
+#: Steps into and out of function transforms -> which argument says how deep: nested ones stand on one line.
+_LEVELS = {"_add_batch_dim": 2, "_remove_batch_dim": 1, "_wrap_for_grad": 1, "_unwrap_for_grad": 1}
+
+
+def _level(node: Node) -> Hashable:
+    return "level", node.args[_LEVELS[node.facts.name]]
 
 
 def learned_tensors(recorder: Recorder) -> Set[int]:

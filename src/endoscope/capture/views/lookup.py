@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from endoscope.analysis.selecting.patterns import nearest
@@ -9,6 +10,15 @@ from endoscope.capture.record.functions import SPOKEN_NAMES
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import slots_of
 from endoscope.capture.views.assemble import Graph
+
+
+def _type_of(label: str) -> str:
+    return label.rsplit("_", 2)[0]
+
+
+def _bare(type_: str) -> str:
+    """`conv` for conv2d, `maxpool` for max_pool2d."""
+    return re.sub(r"\d+d$", "", type_).replace("_", "")
 
 
 class Keys:
@@ -19,6 +29,7 @@ class Keys:
         self.position = {node: i for i, node in enumerate(graph.ops)}
         self._layers = dict(zip(self._names.label, range(len(self._names.label)), strict=True))
         self._layers.update(zip(self._names.short, range(len(self._names.short)), strict=True))
+        self._types = {_type_of(label) for label in self._names.label}
         self._passes: list[list[int]] = [[] for _ in self._names.label]  # layer -> nodes
         for node, layer in zip(graph.ops, self._names.layer, strict=True):
             self._passes[layer].append(node)
@@ -62,12 +73,28 @@ class Keys:
         stem, _, rest = key.partition("_")
         if stem in SPOKEN_NAMES:  # `truediv_1` for `div_1`
             return self.find(f"{SPOKEN_NAMES[stem]}_{rest}")
+        if short := self._of_any_dimension(key):  # `conv_2` for `conv2d_2`
+            return self.find(short)
         stem, colon, number = key.rpartition(":")
         passes = self._all_passes(stem) if colon and number.isdigit() else None
         if passes is None:
             other = self._calls.first_name(key)
             return self.find(other) if other is not None and other != key else None
         return [passes[int(number) - 1]] if 1 <= int(number) <= len(passes) else None
+
+    def _of_any_dimension(self, key: str) -> str | None:
+        """The label that a text means which leaves out underscores and dimensions: `conv_2`, `maxpool_1_3:2`."""
+        found = re.fullmatch(r"([a-z]+)_(\d+)(_\d+)?(:\d+)?", key)
+        if found is None or found[1] in self._types:
+            return None
+        alike = [label for label in self._names.label if _bare(_type_of(label)) == found[1]]
+        number = int(found[2])
+        if not 1 <= number <= len(alike):
+            return None
+        label = alike[number - 1]
+        if found[3] and not label.endswith(found[3]):
+            return None
+        return label + (found[4] or "")
 
     def _all_passes(self, key: str) -> list[int] | None:
         """The passes behind a text without a pass number."""

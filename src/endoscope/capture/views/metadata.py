@@ -93,7 +93,7 @@ class FunctionCall(_Group[Op]):
     def random_state(self) -> torch.Tensor | None:
         """State of the random generator before the call, for operations that draw from it."""
         entry = self._trace.recorder.rng.get(self._node)
-        return entry[1] if entry else None
+        return entry.state if entry else None
 
     @property
     def grad_fn(self) -> str | None:
@@ -258,13 +258,14 @@ class Place(_Group[Op]):
 
     @property
     def is_whole_module(self) -> bool:
-        """It is all that its innermost module does."""
+        """It is all that its innermost module does; a counter on the side, as in batch norm, does not count."""
         calls, own = self._trace.recorder.calls, self._raw.call
         if own == OUTSIDE or calls.entries[own].is_function or not calls.path(own):
             return False
         first, last = calls.entries[own].first_node, calls.entries[own].last_node
         inside = range(first, first if last is None else last)
-        return [node for node in inside if node not in self._trace.recorder.sources] == [self._node]
+        sources, orphans = self._trace.recorder.sources, set(self._graph.orphans)
+        return [node for node in inside if node not in sources and node not in orphans] == [self._node]
 
 
 class ParameterUse(_Group[Op]):

@@ -328,14 +328,32 @@ def _tensor_facts(op: Op) -> list[tuple[str, str]]:
 
 def _value_text(op: Op, number: int) -> str:
     try:
-        tensor = op.outputs[number]
-        return f"{tensor[:5, :5] if tensor.dim() == 2 else tensor}" if tensor.numel() < 100_000 else "(large)"
+        return corner_text(op.outputs[number])
     except ValueNotKept:
         return "(not kept)"
     except ValueChanged:
         return "(overwritten since, not kept)"
     except Exception:
         return "(cannot be shown)"
+
+
+def corner_text(tensor: torch.Tensor) -> str:
+    """The first five rows and columns, of the first matrix where there are more; with what was left out."""
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+        return f"{tensor}" if tensor.numel() < 1000 else "(large)"
+    corner, leading = tensor, ["0"] * (tensor.dim() - 2)
+    for _ in leading:
+        if not corner.shape[0]:
+            return f"{tensor}"
+        corner = corner[0]
+    part = corner[:_CORNER, :_CORNER] if corner.dim() == 2 else corner[:_CORNER] if corner.dim() else corner
+    if part.shape == tensor.shape:
+        return f"{part}"
+    sides = [f":{_CORNER}" if size > _CORNER else ":" for size in corner.shape]
+    return f"{part}  ([{', '.join([*leading, *sides])}] of {shape_text(tuple(tensor.shape))})"
+
+
+_CORNER = 5
 
 
 def labels_text(ops: Sequence[Op]) -> str:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import groupby
 
+from endoscope.analysis.picture_fold import fold
+from endoscope.capture.drawing.scene import picture_of
 from endoscope.capture.views.loops import layers_text
-from endoscope.capture.views.modules import Layer
-from endoscope.capture.views.op import labels_text, shape_text, size_text
+from endoscope.capture.views.modules import Layer, ModuleInfo
+from endoscope.capture.views.op import Op, labels_text, shape_text, size_text
 from endoscope.capture.views.trace_views import TraceViews
 
 _MOST_ROWS = 200
 _MOST_REPEATS = 20
+_FEWEST_ALIKE = 3  # modules that are one line
+_MOST_UNFOLDED = 40  # operations that are always listed one by one
 
 
 def structure_text(trace: TraceViews) -> str:
@@ -50,6 +56,8 @@ def trace_text(trace: TraceViews) -> str:
         f"    Random seed: {trace.seed if trace.seed is not None else 'not set'}",
         f"    Time elapsed: {timing.run:.3f}s ({timing.ops:.3f}s in {len(trace)} operations)",
     ]
+    if trace.conditional:
+        lines.append(f"    Conditional: what runs was decided by {labels_text(trace.conditions)}")
     if trace.edited:
         shown = [f"{op.label} by {', '.join(map(str, op.edited))}" for op in trace.edited[:10]]
         lines.append(f"    Edited: {'; '.join(shown)}{'; …' if len(trace.edited) > 10 else ''}")
@@ -65,9 +73,26 @@ def trace_text(trace: TraceViews) -> str:
 
 
 def _tree(trace: TraceViews) -> list[str]:
-    rows = [m for m in trace.modules if m.address]
-    lines = [f"        {'    ' * m.address.count('.')}{m.address}: {m.type}" for m in rows[:_MOST_ROWS]]
-    return lines + ([f"        … {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else [])
+    """Modules below each other; equal ones that follow each other are one line, as in a drawing."""
+    inside: dict[str, list[ModuleInfo]] = {}
+    for module in trace.modules:
+        if module.address:
+            inside.setdefault(module.address.rpartition(".")[0], []).append(module)
+    lines = list(_branches(inside, "", "        "))
+    return lines[:_MOST_ROWS] + ([f"        … {len(lines) - _MOST_ROWS} more"] if len(lines) > _MOST_ROWS else [])
+
+
+def _branches(inside: Mapping[str, Sequence[ModuleInfo]], address: str, indent: str) -> Iterator[str]:
+    def shape(module: ModuleInfo) -> Hashable:
+        return module.type, module.parameters, module.passes, tuple(map(shape, inside.get(module.address, ())))
+
+    for _, group in groupby(inside.get(address, ()), key=shape):
+        alike = list(group)
+        together = [alike] if len(alike) >= _FEWEST_ALIKE else [[one] for one in alike]
+        for first, *others in together:
+            more = f" to {others[-1].address} (×{len(alike)})" if others else ""
+            yield f"{indent}{first.address}{more}: {first.type}"
+            yield from _branches(inside, first.address, indent + "    ")
 
 
 def _repeats(trace: TraceViews) -> list[str]:
@@ -88,17 +113,26 @@ def _section(title: str, rows: list[str]) -> list[str]:
 
 
 def _rows(trace: TraceViews) -> list[str]:
-    ops = list(trace.ops)
-    shown = ops if len(ops) <= _MOST_ROWS else [*ops[: _MOST_ROWS // 2], None, *ops[-_MOST_ROWS // 2 :]]
-    lines, position = [], 0
-    for op in shown:
-        if op is None:
-            lines.append(f"        … {len(ops) - _MOST_ROWS} more, trace.ops has them all")
-            position = len(ops) - _MOST_ROWS // 2
-            continue
-        lines.append(f"        {position}: {op.line()}")
-        position += 1
-    return lines
+    """One line for each operation; of equal blocks that follow each other only the first has its lines."""
+    rows: list[tuple[int, Op] | str] = []
+    for folded, group in groupby(enumerate(trace.ops), key=_is_folded(trace)):
+        members = list(group)
+        if folded:
+            first, last = members[0][1].label, members[-1][1].label
+            rows.append(f"        … {len(members)} more in blocks like the one above: {first} to {last}")
+        else:
+            rows += members
+    if len(rows) > _MOST_ROWS:
+        left_out = f"        … {len(rows) - _MOST_ROWS} more, trace.ops has them all"
+        rows = [*rows[: _MOST_ROWS // 2], left_out, *rows[-_MOST_ROWS // 2 :]]
+    return [row if isinstance(row, str) else f"        {row[0]}: {row[1].line()}" for row in rows]
+
+
+def _is_folded(trace: TraceViews) -> Callable[[tuple[int, Op]], bool]:
+    if len(trace) <= _MOST_UNFOLDED:
+        return lambda numbered: False
+    drawn = {node.key for node in fold(picture_of(trace)).nodes}
+    return lambda numbered: numbered[1].node not in drawn
 
 
 def trace_html(trace: TraceViews) -> str:

@@ -29,6 +29,7 @@ class Trace(TraceViews):
         """A trace of the same structure, which is shared, with other values."""
         other = Trace(recorder, self.name)
         other.seed, other.finished, other.sealed, other.timing = self.seed, self.finished, self.sealed, self.timing
+        other.random = self.random
         for name in ("graph_data", "labels", "keys", "children"):
             other.__dict__[name] = getattr(self, name)
         return other
@@ -58,17 +59,17 @@ class Trace(TraceViews):
         """Draw the graph to an SVG, PNG, PDF or DOT file; without a path return the DOT source."""
         return draw(self, path, rolled=rolled, depth=depth, module=module, direction=direction, fold=fold)
 
-    def rerun(self, edit: Mapping[Any, Any]) -> Trace:
+    def rerun(self, edit: Mapping[Any, Any], *, seed: int | None = None) -> Trace:
         """The trace as it would be with an edit: only what lies downstream is computed; see `endoscope.rerun`."""
         import endoscope
 
-        return endoscope.rerun(self, edit)
+        return endoscope.rerun(self, edit, seed=seed)
 
-    def validate(self) -> Any:
+    def validate(self, *, seed: int | None = None) -> Any:
         """Prove this trace by replay; see `endoscope.validate`."""
         import endoscope
 
-        return endoscope.validate(self)
+        return endoscope.validate(self, seed=seed)
 
     def __str__(self) -> str:
         with DisableTorchFunction():

@@ -161,11 +161,12 @@ class _Facts:
         """Asks for nothing else: after a look at `grad_fn`, torch cannot let go of a long chain without recursion."""
         recorder = self._recorder
         meta = recorder.metas.get(slot)
-        if meta is None and recorder.full:
-            tensor = recorder.objects[slot]
+        raw = recorder.nodes[recorder.slot_node[slot]]
+        if meta is None and (recorder.full or raw.func is None):
+            tensor = recorder.dereference(recorder.objects[slot])
             meta = meta_of(tensor) if tensor.is_nested or is_uninitialised(tensor) else None
             return tuple(tensor.shape if meta is None else meta.shape)
-        return tuple(recorder.nodes[recorder.slot_node[slot]].shape if meta is None else meta.shape)
+        return tuple(raw.shape if meta is None else meta.shape)
 
     def source(self, position: Position) -> SourceLine | None:
         if position not in self._sources:

@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Generic, TypeVar
 
 import torch
 
+from endoscope.analysis.branching.branches import Decision
 from endoscope.analysis.structure.reach import children_of
 from endoscope.capture.record.leaves import map_arguments
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import Meta, Node, meta_of, slots_of
+from endoscope.capture.views.asked import conditions_by_node, decisions_by_node, left_for_python
 from endoscope.capture.views.assemble import Graph, assemble
+from endoscope.capture.views.facts import learned_tensors
 from endoscope.capture.views.lookup import Keys
 from endoscope.capture.views.values import TensorStore
-from endoscope.schema.ops import Kind
+from endoscope.schema.ops import Kind, Notice
 
 T = TypeVar("T")
 
@@ -47,12 +50,13 @@ class TraceData:
         self.recorder = recorder
         self.name = name  # class of the target, or name of the function
         self.sealed = False  # nothing more will be recorded
+        self.learned: Set[int] | None = None  # constants and inputs that can learn; see `learned_tensors`
         self.values = TensorStore(recorder)
         self.views: dict[int, weakref.ref[Any]] = {}  # node -> the operation that stands for it, while it is used
 
     @sealed_property
     def graph_data(self) -> Graph:
-        return assemble(self.recorder)
+        return assemble(self.recorder, learned_tensors(self.recorder) if self.learned is None else self.learned)
 
     @sealed_property
     def labels(self) -> dict[int, tuple[str, str, int]]:
@@ -93,14 +97,22 @@ class TraceData:
         """The sources of one kind."""
         return [node for node, source in self.recorder.sources.items() if source.kind is kind]
 
-    @property
+    @sealed_property
+    def decisions_by_node(self) -> list[Decision[int]]:
+        return decisions_by_node(self.recorder, self.graph_data) if self.recorder.departures else []
+
+    @sealed_property
     def conditions_by_node(self) -> list[int]:
         """Nodes whose value decided an `if`, `while` or the like."""
-        slot_node = self.recorder.slot_node
-        steering = [departure for departure in self.recorder.departures if departure.control]
-        return list(
-            dict.fromkeys(slot_node[slot] for left in steering for read in left.reads for slot in slots_of(read))
-        )
+        numbers = any(not left.control for left in self.recorder.departures)
+        return conditions_by_node(self.recorder, self.decisions_by_node if numbers else [])
+
+    @sealed_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What could not be seen."""
+        numbers = any(not left.control for left in self.recorder.departures)
+        left = left_for_python(self.recorder, self.graph_data, self.decisions_by_node) if numbers else []
+        return (*self.recorder.notices, *left)
 
     def returned_sequence(self, node: int) -> bool:
         """The function returned a list or tuple, even if only one tensor was in it."""
@@ -123,4 +135,4 @@ class TraceData:
         """The traced code has ended: from now on what is derived is kept."""
         self.sealed = True
         self.views.clear()
-        self.graph_data  # noqa: B018  built now: a trace is complete when it is handed out, but for its names
+        self.learned = learned_tensors(self.recorder)  # now: later such a tensor may be gone or frozen

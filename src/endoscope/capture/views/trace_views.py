@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from endoscope.analysis.branching.branches import Decision
+from endoscope.capture.change.randomness import RandomState
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.views.decisions import decisions_of
 from endoscope.capture.views.loops import Loop, loops_of, reused_in
@@ -16,7 +17,7 @@ from endoscope.capture.views.summary import Timing, Totals, totals_of
 from endoscope.capture.views.tables import Table
 from endoscope.capture.views.trace_data import TraceData, sealed_property
 from endoscope.errors import LookupFailed
-from endoscope.schema.ops import Kind, Notice
+from endoscope.schema.ops import Kind
 
 
 class TraceViews(TraceData):
@@ -27,6 +28,7 @@ class TraceViews(TraceData):
         self.seed: int | None = None
         self.finished = False  # False while running, and after an exception
         self.timing = Timing()
+        self.random: tuple[RandomState, ...] = ()  # every random generator as it was when the traced code began
 
     # ---- tables ----------------------------------------------------------------------------------
 
@@ -95,14 +97,9 @@ class TraceViews(TraceData):
         return totals_of(self)
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
-        """What could not be seen."""
-        return tuple(self.recorder.notices)
-
-    @property
     def complete(self) -> bool:
         """Everything that the code computed was seen."""
-        return self.finished and not self.recorder.notices
+        return self.finished and not self.warnings
 
     @property
     def recurrent(self) -> bool:

@@ -63,6 +63,8 @@ class TensorStore:
         if self.recorder.full:
             return meta_of(self.recorder.objects[slot])
         raw = self.recorder.nodes[self.recorder.slot_node[slot]]
+        if raw.func is None:  # a parameter or buffer
+            return meta_of(self.recorder.objects[slot]())
         # The hot path notes classes and leaves out what can be told from elsewhere; both are cheaper.
         differentiable = raw.grad_fn is not type(None)
         device = self._device(slot)
@@ -76,6 +78,8 @@ class TensorStore:
             raw = self.recorder.nodes[self.recorder.slot_node[slot]]
             if meta is not None or raw.device is not None:
                 self._devices[slot] = meta.device if meta is not None else raw.device
+            elif raw.func is None:
+                self._devices[slot] = self.recorder.objects[slot]().device
             else:
                 chain.append(slot)
                 slot = slots_of(raw.reads[0])[0]
@@ -107,7 +111,12 @@ class TensorStore:
 
     def gradient(self, slot: int) -> torch.Tensor | None:
         gradients = self.recorder.gradients
-        return None if gradients is None else gradients.of(slot)
+        if gradients is None:
+            raise ValueNotKept(
+                "This trace keeps no gradients. Trace with gradients=True, and call backward() on the result before "
+                "you ask for them."
+            )
+        return gradients.of(slot)
 
 
 class Overwritten(Exception):

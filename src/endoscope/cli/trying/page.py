@@ -66,7 +66,7 @@ def main(root: str, trial: str) -> None:
     from endoscope.server import launch
 
     viewer = launch.show(root)
-    address = f"{viewer.address}#v=1&trial={quote(trial, safe='')}"
+    address = f"{viewer.address}#v=1&tab=graph&trial={quote(trial, safe='')}"
     print(address, flush=True)
     if _has_browser():
         import webbrowser

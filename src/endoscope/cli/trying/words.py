@@ -101,7 +101,7 @@ def beginning(names: Names) -> str:
 
 def lines_to_add(names: Names, root: str) -> str:
     """What the user can type to keep what `try` has done."""
-    where = f" to {shortest(names.file)}, before line {names.line} and outside of any loop" if names.line else ""
+    where = f" to {shortest(names.file)}, before line {names.line} and not inside a loop" if names.line else ""
     lines = ["import endoscope", f"run = endoscope.Run({root!r})", *(one.watched for one in names.models)]
     count = {3: "three", 4: "four", 5: "five"}.get(len(lines), str(len(lines)))
     typed = "\n".join(f"    {line}" for line in lines)
@@ -134,7 +134,7 @@ def nothing_found(seen: Seen | None, script: str) -> str:
         mode = "in evaluation mode" if "evaluation" in calls else "without gradients"
         return (
             f"{told}, but {mode} only, so no training step was seen. Call model.train() before the loop, and the model "
-            f"outside of torch.no_grad(). {manual}"
+            f"outside torch.no_grad(). {manual}"
         )
     if not seen.optimizers:
         return f"{told} in training mode, but it made no torch.optim.Optimizer. {manual}"

@@ -60,7 +60,8 @@ def _without_gradients(facts: Facts, gaps: list[Gap]) -> tuple[np.ndarray, str]:
 
 
 def _kinds_with_gradients(facts: Facts) -> set[str]:
-    return {tensor.key.kind for rows in facts.gradients.values() for tensor in rows.tensors}
+    every = [*facts.gradients.values(), facts.used_gradients]
+    return {tensor.key.kind for rows in every for tensor in rows.tensors}
 
 
 CHECK = Check(

@@ -59,7 +59,7 @@ def producers_at(facts: Facts, place: int) -> Iterator[Seen]:
 
 
 def _sorts(facts: Facts) -> list[Rows]:
-    return [facts.parameters, facts.values, *facts.gradients.values(), facts.updates]
+    return [facts.parameters, facts.values, *facts.gradients.values(), facts.used_gradients, facts.updates]
 
 
 def _count(facts: Facts, rows: Rows) -> np.ndarray:

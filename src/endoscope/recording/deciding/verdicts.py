@@ -53,21 +53,21 @@ class StepInfo:
     def metrics(self) -> Mapping[str, Any]:
         """Metrics of this step: name to number, or to one number for each sample. A device is waited for only here."""
         if self._metrics is None:
-            raise NotKnownYet("The metrics of a step are known when it ends; this one is just beginning.")
+            raise NotKnownYet("The metrics of a step are known when it ends; this one is beginning.")
         return plain_numbers(self._metrics)
 
     @cached_property
     def nonfinite(self) -> bool:
         """Whether a NaN or an infinity was seen in this step. Looking through the values takes time, so only once."""
         if self._nonfinite is None:
-            raise NotKnownYet("Whether values are finite is known when the step ends; this one is just beginning.")
+            raise NotKnownYet("Whether values are finite is known when the step ends; this one is beginning.")
         return bool(self._nonfinite() if callable(self._nonfinite) else self._nonfinite)
 
     @property
     def held(self) -> Held | None:
         """Looks at the held values of this step; None if there are none."""
         if self._metrics is None and self._held is None:
-            raise NotKnownYet("The values of a step are held when it ends; this one is just beginning.")
+            raise NotKnownYet("The values of a step are held when it ends; this one is beginning.")
         return self._held
 
     def __repr__(self) -> str:

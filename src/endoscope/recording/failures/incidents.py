@@ -56,13 +56,15 @@ class Incidents:
         self._seen[signature] += 1
         from endoscope.recording.failures.second_run import shortage  # here, and below: most runs never need it
 
-        if structure.recorder is None:
+        if captured.names.relations is not None:
+            reason = "the other processes of the job would have to take part in computing the step once more"
+        elif structure.recorder is None:
             reason = "the operations of this step are not known; the next captured step is traced"
             captured.learned.trace_next()
         else:
             reason = shortage(structure.recorder)
         if reason or structure.recorder is None:
-            package.gaps.append(GapRecord("", "", f"what made NaN or infinity was not looked for: {reason}"))
+            package.gaps.append(GapRecord("", "", f"Endoscope did not look for what made NaN or infinity: {reason}"))
             return {}
         loss = next((key.of.removeprefix(GRADIENT) for key in wrong if key.of.startswith(GRADIENT)), None)
         found = _Incident(captured, structure, structure.recorder, package).origins(loss)

@@ -11,17 +11,17 @@ HOOKS = (
     "them; use a larger budget"
 )
 UNSEEN_PASS = (
-    "gradients arrived, and no backward pass was seen beginning, so those of activations are missing. Call "
+    "gradients arrived, but no beginning of a backward pass was seen, so those of activations are missing. Call "
     "`loss.backward()`, or `torch.autograd.backward(...)`."
 )
 NO_PASS = (
-    "the parameters were moved by hand, and no backward pass was seen: there are no gradients, and the loss is not "
+    "the parameters changed, but no backward pass was seen: the gradients are missing, and the loss is not "
     "known. Call `loss.backward()`, or name the loss: `with run.step() as step:` and "
     "`step.tag('loss', loss, kind='loss')`."
 )
 BEGUN_UNKNOWN = (
-    "was left out: that it had begun was known only when the gradients before it had been cleared, unused. Call "
-    "`optimizer.zero_grad()` before the forward pass."
+    "was left out: the gradients of the step before were cleared without an update, so its beginning was seen too "
+    "late. Call `optimizer.zero_grad()` before the forward pass."
 )
 NO_FORWARD = (
     "an optimizer moved the model, and no forward pass of it was seen. Call the model itself, `model(x)`, and not "
@@ -32,4 +32,6 @@ STOPPED = (
     "something was wrong, record every step to see it: `endoscope.Run(root, when=1)`."
 )
 SHAPES_CAME = "parameters that got their shapes in this step are recorded from the next step on"
-LATE_UPDATE = "the update of another optimizer came when the step had ended; later steps wait for it"
+LATE_UPDATE = (
+    "another optimizer made its update after the step had ended, so it is missing here; later steps wait for it"
+)

@@ -33,7 +33,7 @@ class Shield:
         try:
             self._gap(where, reason)
         except Exception as second:  # the recording itself may be what is broken
-            reason += f" (and it could not be noted: {second})"
+            reason += f" (and this gap could not be written: {second})"
         self.say(where, f"Endoscope: {where}: {reason} Training goes on.")
 
     def note(self, sentence: str) -> None:

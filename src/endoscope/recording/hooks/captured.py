@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import copy
 import threading
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.patch.torch_private import noted_operations as _operations
+from endoscope.capture.record.parts import here
 from endoscope.capture.record.regions import storage_key, version_of
 from endoscope.recording.hooks.entries import End, Entry, size_of
 from endoscope.recording.hooks.gradients import OURS, Gradients
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.hooks.parameters import Parameters
 from endoscope.recording.hooks.stream import MOST_BYTES, MOST_PASSES, TOO_MUCH, Stream
+from endoscope.recording.ranks.specs import Spec, of_gradient, spec_of
 from endoscope.schema.recording import GapRecord
 
 if TYPE_CHECKING:
@@ -34,6 +37,13 @@ if TYPE_CHECKING:
 
 _grad_on = torch.is_grad_enabled
 MOST_NOTED = 64  # results that wait to be numbered
+
+
+class Declared(NamedTuple):
+    """A tensor that somebody has taken out of a distributed one, or made one of."""
+
+    reference: weakref.ref[Tensor]
+    spec: Spec
 
 
 class Captured:
@@ -50,6 +60,8 @@ class Captured:
         self.refused: list[GapRecord] = []  # what cannot be held
         self.ran_transformed = False  # a watched model, inside of torch.func
         self.gradients = Gradients(names.tensors, failed, learned)
+        self.gradients.is_one_of_many = names.relations is not None
+        self.declared: dict[int, Declared] = {}  # id of a tensor -> the distributed one that it is a part of
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
         self.first_batch = 0  # in the first call of the step
@@ -157,7 +169,7 @@ class Captured:
 
     def _measure_now(self, entry: Entry) -> None:
         if self.stream is None:
-            self.stream = self.gradients.stream = Stream(self.names.batch_dim)
+            self.stream = self.gradients.stream = Stream(self.names.batch_dim, self.placement)
             self.refused.append(TOO_MUCH)
         tensor = self.value(entry)
         if tensor is not None:
@@ -181,7 +193,7 @@ class Captured:
 
     def _copy(self, tensor: Tensor) -> Tensor:
         with torch.no_grad():
-            return tensor.detach().clone()
+            return here(tensor).detach().clone()
 
     def entry_of(self, tensor: Tensor) -> Entry | None:
         """The newest entry of a tensor."""
@@ -199,6 +211,24 @@ class Captured:
         if tensor is None or entry.version < 0 or version_of(tensor) == entry.version:
             return tensor
         return None
+
+    def declare(self, tensor: Tensor, distributed: Tensor) -> None:
+        """The tensor is what this process has of a distributed one."""
+        spec = spec_of(distributed)
+        if spec is not None and spec_of(tensor) is None:
+            self.declared[id(tensor)] = Declared(weakref.ref(tensor), spec)
+
+    def placement(self, entry: Entry, gradient: Tensor | None = None) -> str:
+        """What the tensor, or its gradient, is to those of the same name in other processes."""
+        relations = self.names.relations
+        if relations is None:
+            return ""
+        tensor = (entry.same or entry).who
+        known = self.declared.get(id(tensor))
+        spec = known.spec if known is not None and known.reference() is tensor else spec_of(tensor)
+        if gradient is not None and spec is not None:
+            spec = spec_of(gradient) or of_gradient(spec)
+        return relations.of_result(entry.module, spec)
 
     def is_captured(self, identity: int) -> bool:
         self._number()
@@ -316,7 +346,7 @@ def _strangeness(tensor: Tensor) -> Tensor | None:
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
         return None
     try:
-        value = tensor.detach()
+        value = here(tensor).detach()
         if value.layout is torch.sparse_coo:
             value = value._values()
         if value.element_size() == 1:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from endoscope.capture.record.parts import part_of
 from endoscope.capture.record.regions import version_of
 
 
@@ -28,7 +29,7 @@ class Entry:
         self.batch = batch  # samples in the model call around
         self.version = self.seen = version_of(tensor)  # when it was captured; -1: it counts no writes; OURS: a copy
         self.pass_ = 1  # the n-th time in the step
-        self.shape: tuple[int, ...] = size_of(tensor) if tensor.is_nested else tensor.shape
+        self.shape: tuple[int, ...] = size_of(tensor) if tensor.is_nested else part_of(tensor).shape
 
 
 class End(NamedTuple):

@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from endoscope.capture.record.parts import here, is_distributed
 from endoscope.capture.record.regions import version_of, versions_of
 from endoscope.recording.hooks.modes import quiet
+from endoscope.recording.ranks.specs import Spec, spec_of, specs_of
 from endoscope.schema.recording import GRADIENT
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from endoscope.recording.structure.learned import Learned
 
 DEFAULT = "loss"
-USED = "gradient"  # of a parameter: what the optimizer uses, where the parts of several losses are kept apart
+USED = "gradient"  # of a parameter: what the optimizer uses, where that is not what one loss gives in this process
+OF_THIS_RANK = "local_gradient"  # of a parameter: what this process has computed, before others are averaged in
 OURS = -2  # in the place of a version: a copy, into which nobody else writes; -1 is that of a tensor that counts none
 _GRAD = attrgetter("grad")
 
@@ -49,6 +52,7 @@ class Found(NamedTuple):
     of: str
     pass_: int  # the n-th update in the step that uses it
     tensor: Tensor
+    spec: Spec | None = None  # how it lies in the processes, if each has a part
 
 
 class Update(NamedTuple):
@@ -57,6 +61,7 @@ class Update(NamedTuple):
     positions: Sequence[int]
     gradients: list[Tensor | None]
     versions: list[int]
+    specs: list[Spec | None]
 
 
 class Gradients:
@@ -75,6 +80,7 @@ class Gradients:
         self.names: dict[str, None] = {}  # of all passes, in order
         self.passes = 0  # that have begun
         self.apart = False  # parts of losses are kept apart
+        self.is_one_of_many = False  # processes of a job, which average their gradients
         self.lost: set[int] = set()  # positions whose gradient was overwritten before it could be measured
         self.clipping: list[tuple[Any, Any]] = []  # norm and limit of each call that clips
         self._start: list[Tensor | None] | None = None  # `.grad` before the first pass
@@ -146,6 +152,9 @@ class Gradients:
             self._fresh = []
             if name != DEFAULT:
                 self._keep_apart()
+            elif self.is_one_of_many and not self._hooked:
+                whole = [n for n, parameter in enumerate(self._parameters) if not is_distributed(parameter)]
+                self._hook_parameters(whole)
             if self._learned.used_up:
                 self._hook_parameters(self._learned.used_up)
         self.passes += 1
@@ -184,7 +193,7 @@ class Gradients:
         for position in positions:
             grad = self._parameters[position].grad
             if grad is not None and _is_filled(grad):  # zeros are what `zero_grad(set_to_none=False)` leaves behind
-                self._before[position] = grad.detach().clone()
+                self._before[position] = here(grad).detach().clone()
 
     def _forget_what_was_cleared(self) -> None:
         """Between two passes somebody may have cleared what was left over from earlier steps."""
@@ -203,7 +212,7 @@ class Gradients:
         for position, parameter in enumerate(self._parameters if self.passes else ()):
             grad = parameter.grad
             if grad is not None and self._has_arrived(position, grad, version_of(grad)):
-                self._parts.setdefault((position, DEFAULT), self._share(position, grad).clone())
+                self._parts.setdefault((position, DEFAULT), here(self._share(position, grad)).clone())
         self._hook_parameters(range(len(self._parameters)))
 
     def _hook_parameters(self, positions: Iterable[int]) -> None:
@@ -247,7 +256,7 @@ class Gradients:
     def before_update(self, positions: Sequence[int], scale: Any) -> None:
         """An optimizer is about to use `.grad`; with `scale`, it divides by that."""
         gradients = [self._parameters[position].grad for position in positions]
-        update = Update(positions, gradients, _versions(gradients))
+        update = Update(positions, gradients, _versions(gradients), specs_of(gradients))
         if self._before or scale is not None or self._copies:
             update = self._copied(update, scale)
         self._updates.append(update)
@@ -263,8 +272,8 @@ class Gradients:
                 update.gradients[place] = None
             else:
                 share = self._share(position, grad)
-                share = share if scale is None else share / scale.to(share.device)
-                update.gradients[place] = share.detach().clone() if share is grad else share
+                share = share if scale is None else here(share) / scale.to(share.device)
+                update.gradients[place] = here(share).detach().clone() if share is grad else share
                 update.versions[place] = OURS
         return update
 
@@ -272,8 +281,8 @@ class Gradients:
         """An optimizer called for gradients once more: those of this call are its own."""
         with quiet(), torch.no_grad():
             found = [self._parameters[position].grad for position in positions]
-            copies = [None if grad is None else grad.detach().clone() for grad in found]
-            self._updates.append(Update(positions, copies, [OURS] * len(copies)))
+            copies = [None if grad is None else here(grad).detach().clone() for grad in found]
+            self._updates.append(Update(positions, copies, [OURS] * len(copies), specs_of(found)))
 
     def after_update(self) -> None:
         for update in self._updates[self._checked :]:
@@ -288,7 +297,7 @@ class Gradients:
             gone = _overwritten(update)
             for place, grad in enumerate(update.gradients):
                 if grad is not None and id(grad) in ids and place not in gone and update.versions[place] != OURS:
-                    update.gradients[place], update.versions[place] = grad.detach().clone(), OURS
+                    update.gradients[place], update.versions[place] = here(grad).detach().clone(), OURS
                     self._learned.gradients_are_overwritten = True
 
     # ---- results ---------------------------------------------------------------------------------
@@ -298,8 +307,10 @@ class Gradients:
         used_up = self._learned.used_up
         for (position, name), part in self._parts.items():
             if self.apart or position in used_up:
-                yield Found(position, GRADIENT + name, 1, part)
-        of = USED if self.apart else GRADIENT + DEFAULT
+                yield Found(position, GRADIENT + name, 1, part, spec_of(part))
+        if self.is_one_of_many:
+            yield from self._of_this_rank()
+        of = USED if self.apart or self.is_one_of_many else GRADIENT + DEFAULT
         passes: Counter[int] = Counter()
         for update in () if skipped else (*self._updates, self._left_by_the_last_pass()):
             gone = _overwritten(update)
@@ -310,7 +321,16 @@ class Gradients:
                     self._learned.gradients_are_overwritten = True
                 elif self._counts(update, place) and (self.apart or position not in used_up):
                     passes[position] += 1
-                    yield Found(position, of, passes[position], gradient)  # type: ignore[arg-type]
+                    yield Found(position, of, passes[position], gradient, update.specs[place])  # type: ignore[arg-type]
+
+    def _of_this_rank(self) -> Iterator[Found]:
+        """The sum of all losses, as the backward passes of this process have computed it."""
+        sums: dict[int, Tensor] = {}
+        for (position, _), part in self._parts.items():
+            if not is_distributed(part):
+                sums[position] = _sum(sums[position], part) if position in sums else part
+        for position, whole in sums.items():
+            yield Found(position, OF_THIS_RANK, 1, whole)
 
     def _counts(self, update: Update, place: int) -> bool:
         """Whether that gradient is of this step: a copy is, anything else if something has arrived there."""
@@ -322,7 +342,7 @@ class Gradients:
 
     def _left_by_the_last_pass(self) -> Update:
         """Gradients that no optimizer has used."""
-        update = Update([], [], [])
+        update = Update([], [], [], [])
         used = {position for one in self._updates for position in one.positions} | self.lost
         for position, (grad, version) in enumerate(zip(self._after, self._after_versions, strict=True)):
             if grad is None or position in used or self.apart or not self._has_arrived(position, grad, version):
@@ -331,6 +351,7 @@ class Gradients:
             update.positions.append(position)  # type: ignore[attr-defined]
             update.gradients.append(share)
             update.versions.append(version if share is grad else OURS)
+            update.specs.append(spec_of(grad))
         return update
 
     def reached(self) -> set[int]:
@@ -357,7 +378,7 @@ class Gradients:
 
     def _share(self, position: int, grad: Tensor) -> Tensor:
         before = self._before.get(position)
-        return grad if before is None else grad.detach() - before
+        return grad if before is None else here(grad).detach() - before
 
     # ---- the end ---------------------------------------------------------------------------------
 
@@ -393,6 +414,7 @@ def _overwritten(update: Update) -> list[int]:
 
 
 def _is_filled(gradient: Tensor) -> bool:
+    gradient = here(gradient)
     if gradient.layout is not torch.strided:
         return bool(gradient._nnz()) if gradient.is_sparse else True
     return bool(gradient.any())
@@ -400,4 +422,4 @@ def _is_filled(gradient: Tensor) -> bool:
 
 def _sum(known: Tensor, other: Tensor) -> Tensor:
     with quiet(), torch.no_grad():
-        return known.detach() + other.detach()
+        return here(known).detach() + here(other).detach()

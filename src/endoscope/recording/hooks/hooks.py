@@ -26,6 +26,7 @@ from endoscope.capture.patch.torch_private import dispatch_depth as _dispatch_mo
 from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.patch.torch_private import stack_depth as _modes
 from endoscope.capture.record.leaves import named_arguments, named_leaves
+from endoscope.capture.record.parts import part_of
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.hooks.entries import size_of
@@ -219,7 +220,7 @@ class Hooks:
             for path, leaf in named_leaves(value, name)
             if isinstance(leaf, Tensor) and not isinstance(leaf, torch.nn.Parameter)
         ]
-        sizes = [max(int(size_of(t)[dim]), 0) for _, t in leaves if dim is not None and t.dim() > dim]
+        sizes = [max(int(size_of(part_of(t))[dim]), 0) for _, t in leaves if dim is not None and t.dim() > dim]
         captured.batch = sizes[0] if sizes else 0
         captured.first_batch = captured.first_batch or captured.batch
         self.losses.enters([leaf for _, leaf in leaves])

@@ -143,6 +143,9 @@ class Losses:
     def clipped(self, norm: Any, limit: Any) -> None:
         self._captured.gradients.clipping.append((norm, limit))
 
+    def declared(self, tensor: Tensor, distributed: Tensor) -> None:
+        self._captured.declare(tensor, distributed)
+
     def failed(self, where: str, error: BaseException) -> None:
         self._captured.failed(where, error)
 

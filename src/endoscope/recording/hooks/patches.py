@@ -1,8 +1,9 @@
-"""Two names of torch that are patched while a step is captured: they say when a backward pass runs, and who clips.
+"""Names of torch that are patched while a step is captured: they say when a backward pass runs, and who clips.
 
 - `torch.autograd._engine_run_backward`: `loss.backward()` and `torch.autograd.backward(...)` both call it, whoever
   calls them and however their name was imported. Passes inside of a pass (checkpointing with `use_reentrant=True`)
   belong to the outer one; `torch.autograd.grad` is no pass.
+- `DTensor.to_local` and `DTensor.from_local`: how the ordinary tensor on the other side lies in the processes.
 - `torch.nn.utils.clip_grad._clip_grads_with_norm_`: all ways to clip by the norm end there, with the norm.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from endoscope.capture.patch.patch_list import Patch, PatchList
-from endoscope.capture.patch.torch_private import BACKWARD_PASS, CLIPPING
+from endoscope.capture.patch.torch_private import BACKWARD_PASS, CLIPPING, distributed_tensor
 from endoscope.capture.patch.torch_private import backward_task as _task
 
 
@@ -26,6 +27,8 @@ class Listener(Protocol):
 
     def clipped(self, norm: Any, limit: Any) -> None: ...
 
+    def declared(self, tensor: Any, distributed: Any) -> None: ...
+
     def failed(self, where: str, error: BaseException) -> None: ...
 
 
@@ -37,12 +40,14 @@ def listen(listener: Listener) -> None:
     with _lock:
         _listeners.append(listener)
         _patches.put()
+        _distributed.put()
 
 
 def stop_listening(listener: Listener) -> None:
     with _lock:
         if listener in _listeners:
             _listeners.remove(listener)
+            _distributed.take_off()
             _patches.take_off()
 
 
@@ -88,4 +93,32 @@ def _list_patches() -> list[Patch]:
     return patches
 
 
+def _observed_taking(original: Any) -> Any:
+    def to_local(self: Any, *args: Any, **kwargs: Any) -> Any:
+        local = original(self, *args, **kwargs)
+        for one in _told():
+            _tell(one, one.declared, local, self)
+        return local
+
+    return to_local
+
+
+def _observed_making(original: Any) -> Any:
+    def from_local(local_tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(local_tensor, *args, **kwargs)
+        for one in _told():
+            _tell(one, one.declared, local_tensor, made)
+        return made
+
+    return staticmethod(from_local)
+
+
+def _list_distributed() -> list[Patch]:
+    kind = distributed_tensor()
+    if kind is None:
+        return []
+    return [Patch(kind, "to_local", _observed_taking), Patch(kind, "from_local", _observed_making)]
+
+
 _patches = PatchList(_list_patches)
+_distributed = PatchList(_list_distributed)  # empty as long as nobody has imported that

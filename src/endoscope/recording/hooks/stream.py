@@ -5,8 +5,11 @@ Nothing of it is held, so there are no raw values of it, and no late decision ca
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
+from endoscope.capture.record.parts import here
 from endoscope.recording.hooks.entries import Entry, dim_of
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.output.meter import Meter, Name, Row
@@ -26,17 +29,19 @@ TOO_MUCH = GapRecord(
 class Stream:
     """Measures tensors of one step one by one."""
 
-    def __init__(self, batch_dim: int | None) -> None:
+    def __init__(self, batch_dim: int | None, placement: Callable[[Entry, Tensor | None], str]) -> None:
         self.meter = Meter(RawCollector(Keep.of(0), 0, []))
         self._batch_dim = batch_dim
+        self._placement = placement
 
     def value(self, entry: Entry, tensor: Tensor) -> None:
-        self._measure(entry, "value", tensor)
+        self._measure(entry, "value", tensor, self._placement(entry, None))
 
     def gradient(self, entry: Entry, loss: str, gradient: Tensor) -> None:
-        self._measure(entry, GRADIENT + loss, gradient)
+        self._measure(entry, GRADIENT + loss, gradient, self._placement(entry, gradient))
 
-    def _measure(self, entry: Entry, of: str, tensor: Tensor) -> None:
+    def _measure(self, entry: Entry, of: str, tensor: Tensor, placement: str) -> None:
         name = Name(entry.node, entry.role, entry.pass_, entry.kind, entry.module)
         with quiet():
-            self.meter.measure([Row(name, of, tensor.detach(), dim_of(entry, self._batch_dim))])
+            dim = dim_of(entry, self._batch_dim)
+            self.meter.measure([Row(name, of, here(tensor).detach(), dim, None, None, placement)])

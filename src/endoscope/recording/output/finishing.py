@@ -23,7 +23,7 @@ from endoscope.recording.steps.step import Step
 from endoscope.recording.structure.learned import Structure
 from endoscope.recording.structure.selection import Selection
 from endoscope.recording.structure.structures import structure_of
-from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord
+from endoscope.schema.recording import GapRecord, Key, RawValues, StepRecord, TimesRecord
 from endoscope.store.writer import TrialWriter
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Finisher:
         self._listed: set[str] = set()  # graphs whose tensors have their numbers
         self._lost: list[str] = []
         self._metrics: deque[tuple[int, str, float, Mapping[str, Any]]] = deque()  # of steps that are not recorded
+        self._times: deque[TimesRecord] = deque()
         self._ready: tuple[Callable[[], None], int] | None = None  # what the writer is to do, and how many bytes it is
         self.seconds = 0.0
         self.gaps = 0  # of recorded steps
@@ -186,13 +187,19 @@ class Finisher:
         """Of a step that is not recorded; written together with those of other steps."""
         self._metrics.append((number, type_, time.time(), metrics))
 
+    def times(self, record: TimesRecord) -> None:
+        """Written together with metrics."""
+        self._times.append(record)
+
     def flush_metrics(self) -> None:
-        if self._metrics:
+        if self._metrics or self._times:
             self._worker.put(self.write_metrics)
 
     def write_metrics(self) -> bool:
         """In the writer thread; whether there was anything to write."""
-        found = bool(self._metrics)
+        found = bool(self._metrics or self._times)
+        while self._times:
+            self._writer.write_times(self._times.popleft())
         while self._metrics:
             number, type_, now, metrics = self._metrics.popleft()
             try:

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.record.parts import here, is_distributed
 from endoscope.capture.record.regions import version_of
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.entries import Entry, dim_of
-from endoscope.recording.hooks.gradients import Found
+from endoscope.recording.hooks.gradients import OF_THIS_RANK, Found
 from endoscope.recording.hooks.modes import quiet
-from endoscope.recording.output.meter import Meter, Name, Row
+from endoscope.recording.output.meter import Meter, Name, Row, at_hand
 from endoscope.recording.output.spectra import spectra_of
+from endoscope.recording.ranks.relations import is_part
+from endoscope.recording.ranks.specs import Spec, spec_of
 from endoscope.schema.recording import GRADIENT, GapRecord, Key
 from endoscope.stats import Measured
 
@@ -31,6 +34,12 @@ if TYPE_CHECKING:
     from endoscope.recording.structure.learned import Structure
 
 _UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
+NOT_OF_THIS_RANK = (
+    "of parameters that are divided among processes it cannot be had what one process has computed before the others "
+    "were added; `gradient` is what the optimizer uses"
+)
+NO_PARTS = "of parameters of fully_shard, the parts of single losses cannot be had; `gradient` is their sum"
+NO_SPECTRUM = "singular values: each process has only a part of this matrix"
 _LARGE = 65_536  # elements: below, measuring a tensor twice is cheaper than finding out that it has two names
 
 
@@ -56,6 +65,8 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
     """Runs on the training thread, so that nothing is held any longer; autograd and our own modes are off."""
     captured.names.refresh_buffers()
     with quiet(), torch.no_grad():
+        if captured.names.relations is not None:
+            captured.names.relations.look(captured.names)
         rows = _rows(captured, structure, skipped)
         extra = {
             "no_gradient": [] if skipped else _without_gradient(captured),
@@ -65,15 +76,17 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
             "clipping": [{"norm": float(norm), "limit": float(limit)} for norm, limit in captured.gradients.clipping],
         }
         if captured.wants_spectra:
-            extra["spectra"] = spectra_of((r.name, r.of, r.tensor) for r in rows.found if r.minus is None)
+            whole = [r for r in rows.found if r.minus is None and not is_part(r.placement)]
+            extra["spectra"] = spectra_of((r.name, r.of, r.tensor) for r in whole)
+            rows.gaps += [GapRecord(r.name.node, r.of, NO_SPECTRUM) for r in rows.found if is_part(r.placement)]
         meter.measure(rows.found)
         measured = meter.finish()
         sources = captured.learned.sources
-        keys = [_key(name, of, shape, dtype, dim, sources.get((name.node, name.role, name.kind), ""))
-                for name, of, shape, dtype, dim in meter.keys]  # fmt: skip
+        keys = [_key(name, of, shape, dtype, dim, sources.get((name.node, name.role, name.kind), ""), placement)
+                for name, of, shape, dtype, dim, placement in meter.keys]  # fmt: skip
         raw = meter.raw
         too_large = [GapRecord(keys[n].node, keys[n].of, f"raw values: {why}") for n, why in raw.left_out]
-        left_out = [*captured.refused]
+        left_out = [*captured.refused, *_of_this_rank_missing(captured)]
         left_out += [GapRecord(keys[n].node, keys[n].of, note) for n, note in measured.notes]
         return Package(
             keys=keys, measured=measured, raw=raw.found, raw_bytes=raw.bytes, too_large=too_large, left_out=left_out,
@@ -87,6 +100,7 @@ class Rows:
 
     def __init__(self, captured: Captured) -> None:
         self._captured = captured
+        self._relations = captured.names.relations
         self._places: dict[tuple[int, str, int | None], int] = {}  # tensor, of what, batch -> row
         self.found: list[Row] = []
         self.gaps: list[GapRecord] = []
@@ -104,20 +118,20 @@ class Rows:
                 captured.learned.trace_next()
                 captured.learned.overwritten.add((entry.node, entry.role))
             else:
-                self._add(name, "value", tensor, dim, root)
+                self._add(name, "value", tensor, dim, root, captured.placement(entry))
         for loss, (gradient, version) in (root.gradients or {}).items():
             if version >= 0 and version_of(gradient) != version:
                 self.gaps.append(GapRecord(entry.node, GRADIENT + loss, "the gradient was overwritten after it came"))
             else:
-                self._add(name, GRADIENT + loss, gradient, dim, root)
+                self._add(name, GRADIENT + loss, gradient, dim, root, captured.placement(entry, gradient))
 
-    def _add(self, name: Name, of: str, tensor: Tensor, dim: int | None, root: Entry) -> None:
+    def _add(self, name: Name, of: str, tensor: Tensor, dim: int | None, root: Entry, placement: str) -> None:
         same = None
         if tensor.numel() >= _LARGE:
             place = id(root), of, dim
             same = self._places.setdefault(place, len(self.found))
             same = None if same == len(self.found) else same
-        self.found.append(Row(name, of, tensor, dim, None, same))
+        self.found.append(Row(name, of, tensor, dim, None, same, placement))
 
     # ---- parameters and buffers ------------------------------------------------------------------
 
@@ -137,18 +151,31 @@ class Rows:
                 self.gaps.append(GapRecord(node, "parameter", _UNSEEN_WRITE))
                 captured.learned.written_parameters.add(position)
             else:
-                self.found.append(Row(name, "parameter", value, None))
+                self._add_parameter(name, "parameter", value, parameter)
             before = values.before.get(position)
             if before is not None:  # the update is formed while both are read
-                self.found.append(Row(name, "update", parameter, None, before))
+                self._add_parameter(name, "update", parameter, parameter, minus=before)
             for one in gradients.get(position, ()):
-                self.found.append(Row(name._replace(pass_=one.pass_), one.of, one.tensor, None))
+                self._add_parameter(name._replace(pass_=one.pass_), one.of, one.tensor, parameter, spec=one.spec)
         for position in captured.gradients.lost:
             reason = "the gradient was overwritten before it could be read"
             self.gaps.append(GapRecord(named[position][0], GRADIENT.rstrip(":"), reason))
         for node, buffer in captured.names.buffers:
             if node in wanted:
-                self.found.append(Row(Name(node, "", 1, "buffer", node.rpartition(".")[0]), "value", buffer, None))
+                name = Name(node, "", 1, "buffer", node.rpartition(".")[0])
+                placement = "" if self._relations is None else self._relations.of_buffer()
+                self.found.append(Row(name, "value", buffer, None, None, None, placement))
+
+    def _add_parameter(
+        self, name: Name, of: str, tensor: Tensor, parameter: Tensor, *, minus: Tensor | None = None,
+        spec: Spec | None = None,
+    ) -> None:  # fmt: skip
+        placement = ""
+        if self._relations is not None:
+            is_local = of == OF_THIS_RANK or of.startswith(GRADIENT)
+            found = spec if of != "update" and of != "parameter" else spec_of(parameter)
+            placement = self._relations.of_parameter(parameter, found, is_local=is_local)
+        self.found.append(Row(name, of, tensor, None, minus, None, placement))
 
 
 def batch_size(captured: Captured) -> int:
@@ -157,10 +184,11 @@ def batch_size(captured: Captured) -> int:
 
 
 @lru_cache(8192)  # most are the same at every step
-def _key(name: Name, of: str, shape: tuple[int, ...], dtype: str, batch_dim: int, source: str) -> Key:
+def _key(name: Name, of: str, shape: tuple[int, ...], dtype: str, batch_dim: int, source: str, placement: str) -> Key:
     return Key(
         node=name.node, role=name.role, pass_=name.pass_, of=of, kind=name.kind, shape=shape, dtype=dtype,
         batch_dim=batch_dim, module=name.module, source=source,
+        placement=placement,
     )  # fmt: skip
 
 
@@ -177,11 +205,21 @@ def _without_gradient(captured: Captured) -> list[str]:
     return [name for place, name in meant if place not in reached]
 
 
+def _of_this_rank_missing(captured: Captured) -> list[GapRecord]:
+    """What this process alone has computed for parameters of which it has a part."""
+    if captured.names.relations is None or not any(map(is_distributed, captured.names.tensors)):
+        return []
+    found = [GapRecord("", OF_THIS_RANK, NOT_OF_THIS_RANK)]
+    if captured.gradients.apart and captured.names.sharded:
+        found += [GapRecord("", GRADIENT + name, NO_PARTS) for name in captured.gradients.names]
+    return found
+
+
 def _not_cleared(captured: Captured) -> dict[str, float]:
     """The norm of what was in `.grad` before the step, by parameter."""
     left, moved = captured.gradients.left_over(), captured.moved
     names = captured.names.parameters
-    return {names[place][0]: float(g.norm()) for place, g in left.items() if place in moved or not moved}
+    return {names[place][0]: float(here(g).norm()) for place, g in left.items() if place in moved or not moved}
 
 
 def _cosines(captured: Captured, rows: Rows) -> list[list[Any]]:
@@ -196,7 +234,7 @@ def _cosines(captured: Captured, rows: Rows) -> list[list[Any]]:
     numbers: list[Tensor] = []
     for name, found in by_name.items():
         for a, b in itertools.combinations(found, 2):
-            one, other = found[a], found[b]
+            one, other = here(found[a]), here(found[b])
             if one.is_sparse or other.is_sparse or one.numel() == 0:
                 continue
             one, other = _flat(one), _flat(other)
@@ -226,4 +264,5 @@ def _rows(captured: Captured, structure: Structure, skipped: bool) -> Rows:
     for number, entry in enumerate(captured.entries):
         if structure.chosen[number]:
             rows.add_entry(entry)
+    rows.found = list(map(at_hand, rows.found))
     return rows

@@ -11,10 +11,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from endoscope.capture.record.parts import PLAIN, here
 from endoscope.recording.hooks.entries import size_of
 from endoscope.recording.output.raw import RawCollector
 from endoscope.schema.recording import NO_BATCH
 from endoscope.stats import Answers, Measured, Request, joined, measure_part
+
+_PLAIN_OR_NONE = (*PLAIN, type(None))
 
 
 class Name(NamedTuple):
@@ -36,6 +39,7 @@ class Row(NamedTuple):
     batch_dim: int | None
     minus: Tensor | None = None  # what is subtracted
     same_as: int | None = None  # an earlier row of the same call on the same tensor
+    placement: str = ""  # what it is to the tensors of that name in other processes
 
 
 class Meter:
@@ -44,7 +48,7 @@ class Meter:
     def __init__(self, raw: RawCollector, with_parts: bool = True) -> None:
         self.raw = raw
         self._with_parts = with_parts  # statistics of samples and units, too
-        self.keys: list[tuple[Name, str, tuple[int, ...], str, int]] = []
+        self.keys: list[tuple[Name, str, tuple[int, ...], str, int, str]] = []
         self._parts: list[Answers] = []
 
     def measure(self, rows: list[Row]) -> None:
@@ -54,15 +58,23 @@ class Meter:
         requests = [Request(r.tensor, r.batch_dim, parts, parts, r.minus, r.same_as) for r in rows]
         self._parts.append(measure_part(requests))
         first = len(self.keys)
-        for name, of, tensor, batch_dim, _, _ in rows:
+        for name, of, tensor, batch_dim, _, _, placement in rows:
             shape = size_of(tensor) if tensor.is_nested else tuple(tensor.shape)
-            self.keys.append((name, of, shape, _dtype(tensor.dtype), NO_BATCH if batch_dim is None else batch_dim))
+            dim = NO_BATCH if batch_dim is None else batch_dim
+            self.keys.append((name, of, shape, _dtype(tensor.dtype), dim, placement))
         if self.raw.wants:
             for number, row in enumerate(rows, first):
                 self.raw.add(number, row.tensor, row.batch_dim, row.minus)
 
     def finish(self) -> Measured:
         return joined(self._parts or [measure_part([])])
+
+
+def at_hand(row: Row) -> Row:
+    """Of a distributed tensor, what is in this process."""
+    if row.tensor.__class__ in PLAIN and row.minus.__class__ in _PLAIN_OR_NONE:
+        return row
+    return row._replace(tensor=here(row.tensor), minus=None if row.minus is None else here(row.minus))
 
 
 @lru_cache(64)

@@ -180,7 +180,7 @@ class RawCollector:
         if tensor.dtype is torch.float32 and tensor.is_cpu:  # nearly always
             values = memory.view(np.float32).reshape(tensor.shape)
             if copy_tensors([tensor], [torch.from_numpy(values)]):
-                raise ValueError("its memory was given back")
+                raise ValueError("its memory was freed")
             return values
         copy = torch.from_numpy(memory).view(tensor.dtype).view(tensor.shape)
         copy.copy_(tensor)

@@ -32,6 +32,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.record.parts import here
 from endoscope.capture.record.regions import version_of
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.steps.watch import OwnHook
@@ -68,7 +69,7 @@ class Probe:
             return False
         self.gradient, self.version = weakref.ref(gradient), version_of(gradient)
         with torch.no_grad():
-            return gradient.layout is torch.strided and not bool(gradient.any())
+            return gradient.layout is torch.strided and not bool(here(gradient).any())
 
     def was_moved(self) -> bool:
         parameter = self.parameter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from endoscope.recording.failures.shield import Shield
+from endoscope.recording.output.times import Times
 from endoscope.recording.steps.boundaries import Passes
 from endoscope.recording.steps.names import Names
 from endoscope.recording.steps.optimizers import Optimizers
@@ -24,6 +25,7 @@ class Driver(Owner, Protocol):
     names: Names
     optimizers: Optimizers
     passes: Passes
+    times: Times
 
     @property
     def shield(self) -> Shield: ...

@@ -47,6 +47,7 @@ class Forwards:
             if step is None or not step.explicit:
                 if not module.training or not torch.is_grad_enabled() or _task() != -1:
                     self.passed_over = self.passed_over or torch.is_grad_enabled()
+                    self._steps.times.interrupted()
                     if step is None:
                         mode = "training_without_gradients" if module.training else "evaluation"
                         self.outside_of_steps[mode] += 1
@@ -58,6 +59,8 @@ class Forwards:
                     elif self._is_over(step):
                         self._steps.finish(step)
                         step = None
+            if not depth:
+                self._steps.times.forward_begins()
             if step is None:
                 return self._begin_by_itself(module, args, kwargs)
             if not depth:
@@ -113,6 +116,8 @@ class Forwards:
             if self._steps.is_foreign():
                 return ""
             self._depth = max(self._depth - 1, 0)
+            if not self._depth:
+                self._steps.times.forward_ends()
             if self._steps.open is not None and out is None and sys.exc_info()[1] is not None:
                 self._steps.open.failed = True
         except Exception as error:

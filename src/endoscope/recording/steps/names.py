@@ -13,8 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.patch.sharding import name_wholes
 from endoscope.capture.record.calls import Calls
+from endoscope.capture.record.parts import Sharded, sharded_in
 from endoscope.capture.record.regions import is_uninitialised
+from endoscope.recording.ranks.relations import Relations
 from endoscope.recording.steps.watch import Watch
 
 _values, _forward_hooks = methodcaller("values"), attrgetter("_forward_hooks")
@@ -28,6 +31,7 @@ class Names:
         self._tables: list[dict[str, Any]] = []  # in which modules keep their parameters, buffers and modules
         self._seen: list[Any] = []  # what stood there when names were worked out last
         self._all_modules: list[torch.nn.Module] = []
+        self.sharded: list[Sharded] = []  # parameters that `fully_shard` puts into modules and takes out again
         self._buffer_places: list[tuple[dict[str, Any], str, Any]] = []  # where each stands, and what stood there
         self._lazy: list[Any] = []  # parameters that had no shape then
         self.version = 0  # counts how often names were worked out
@@ -42,6 +46,7 @@ class Names:
         self.buffers: list[tuple[str, Tensor]] = []
         self.buffer_ids: set[int] = set()
         self.batch_dim: int | None = 0  # of the first model
+        self.relations: Relations | None = None  # to the other processes of the job, if there are any
 
     def refresh(self) -> None:
         """Look again if any module or parameter was replaced, added or removed since."""
@@ -55,6 +60,7 @@ class Names:
         """The same for buffers, before a step is measured or traced."""
         if any(table.get(key) is not seen for table, key, seen in self._buffer_places):
             self._take_buffers()
+        name_wholes(self.calls.named, self.sharded)
 
     def look_again(self) -> None:
         """There is another model."""
@@ -84,19 +90,25 @@ class Names:
         return bool(self._lazy)
 
     def _contents(self) -> list[Any]:
-        return list(chain.from_iterable(map(_values, self._tables)))
+        found = list(chain.from_iterable(map(_values, self._tables)))
+        return [*found, *[one.shard for one in self.sharded]] if self.sharded else found
 
     def _take(self) -> None:
         modules = {id(m): m for watch in self._watches for m in watch.module.modules()}
         self._all_modules = list(modules.values())
-        self._tables = [t for m in self._all_modules for t in (m._parameters, m._modules)]
+        self.sharded = list(sharded_in(self._all_modules))
+        shards = {id(one.there): one.shard for one in self.sharded}
+        changing = {id(m) for m in self._all_modules if any(id(p) in shards for p in m._parameters.values())}
+        self._tables = [m._parameters for m in self._all_modules if id(m) not in changing]
+        self._tables += [m._modules for m in self._all_modules]
         self._seen = self._contents()
         self._lazy = [found for found in self._seen if isinstance(found, Tensor) and is_uninitialised(found)]
         self.version += 1
         parameters: dict[int, tuple[str, Tensor]] = {}
         self.roots = {id(watch.module): watch for watch in self._watches}
         for watch in self._watches:
-            for name, parameter in watch.parameters():
+            for name, there in watch.parameters():
+                parameter = shards.get(id(there), there)
                 parameters.setdefault(id(parameter), (name, parameter))
         self.parameters = list(parameters.values())
         self.tensors = [parameter for _, parameter in self.parameters]

@@ -44,6 +44,7 @@ from endoscope.recording.output.finishing import Finisher
 from endoscope.recording.output.heap import Heap
 from endoscope.recording.output.metrics import held_number
 from endoscope.recording.output.spectra import Spectra
+from endoscope.recording.output.times import Times
 from endoscope.recording.output.worker import Worker
 from endoscope.recording.steps.boundaries import Passes, probes_of
 from endoscope.recording.steps.forwards import Forwards
@@ -94,6 +95,7 @@ class Steps:
         self._said: set[str] = set()
         self.trainer: int | None = None  # the thread in which optimizers step
         self.born = forks.count
+        self.times = Times(finisher.times)
         self.forwards = Forwards(self)
         self.updates = Updates(self, self.forwards)
         self._turns = Turns()
@@ -126,6 +128,7 @@ class Steps:
         self.ends_nonfinite = self._nonfinite_parameters()
         for watch in self.watches:
             watch.unhook()
+        self.times.flush()
         self.passes.unwatch()
         self.forwards.look_for_no_parts()
         self.watches.clear()
@@ -302,6 +305,7 @@ class Steps:
                     self._let_go(captured, kept)
                 finally:
                     self._finisher.hand_over()
+            self.times.step_ends(step.number, self.last_type, captured is not None, time.perf_counter() - started)
             if self._budget is not None:
                 self._charge(self._budget, step, started, KEPT if kept else IDLE if captured is None else DROPPED)
         if self._schedule.problems:

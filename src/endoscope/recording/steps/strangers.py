@@ -1,5 +1,6 @@
 """Optimizers that hold none of the parameters of the watched models: usually those of another model, by mistake.
 
+no run.watch                     an optimizer steps again and again ─► said, if no step is open
 run.watch(model, optimizer)      said at the first update: parts of a model may be added until then
 run.watch(model), and an optimizer steps again and again after backward passes of the model, and none that holds its
 parameters does ─► said, and from then on its updates end the steps, or all of them would be one
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from endoscope.recording.steps.steps import Steps
     from endoscope.recording.steps.watch import Watch
 
+UNWATCHED = "Call run.watch(model, optimizer) before the loop; until then only what is reported is recorded."
 _ENOUGH = 3  # updates in one step; in a GAN another optimizer may come first once
 
 
@@ -38,16 +40,24 @@ class Strangers:
         self._updates = 0
         self._step: Any = None  # the open one, in which they came
         self._suspects: list[Watch] = []  # whose own optimizers hold nothing of them so far
+        self._has_unnamed = False  # a model was watched without an optimizer
         self.said: list[str] = []
+
+    def begin(self) -> None:
+        """Before any model is watched."""
+        if self._handle is None:
+            self._handle = register_optimizer_step_post_hook(self._stepped)
 
     def look(self, watch: Watch) -> None:
         """From now on, unless the model was watched with an optimizer that trains it."""
         if sentence_of(watch, self._steps.watches):
             self._suspects.append(watch)
-        elif watch.optimizers:
-            return
-        if self._handle is None:
-            self._handle = register_optimizer_step_post_hook(self._stepped)
+        self._has_unnamed |= not watch.optimizers
+        self._updates = 0
+        if self._suspects or self._has_unnamed:
+            self.begin()
+        else:
+            self.end()
 
     def end(self) -> None:
         if self._handle is not None:
@@ -58,6 +68,9 @@ class Strangers:
         steps = self._steps
         if steps.closed or forks.count != steps.born:
             self.end()
+            return
+        if not steps.watches:
+            self._count_unwatched(optimizer)
             return
         for watch in [one for one in self._suspects if optimizer in one.optimizers]:
             self._suspects.remove(watch)
@@ -70,6 +83,16 @@ class Strangers:
             self._step = steps.open
             if self._updates >= _ENOUGH:
                 self._adopt(optimizer)
+
+    def _count_unwatched(self, optimizer: Any) -> None:
+        if self._steps.open is not None:  # with run.step(): what is recorded is said by hand
+            return
+        self._updates += 1
+        if self._updates >= _ENOUGH:
+            self.end()
+            name = type(optimizer).__name__
+            sentence = f"{name} has made {_ENOUGH} updates, but no model is watched. {UNWATCHED}"
+            self._steps.shield.say(sentence, f"Endoscope: {sentence}")
 
     def _adopt(self, optimizer: Any) -> None:
         self.end()

@@ -35,6 +35,7 @@ class Updates:
                 if self._steps.is_foreign():
                     return None
                 step = self._steps.open
+            self._steps.times.update_begins()
             closure = args[1] if len(args) > 1 else kwargs.get("closure")
             if step is not None and step.failed and closure is not None and not step.explicit:
                 self._steps.finish(step)  # forward passes are inside of the update, so none of them will end it
@@ -95,6 +96,7 @@ class Updates:
         try:
             if not self._steps.optimizers.ends(optimizer) or self._steps.is_foreign():
                 return
+            self._steps.times.update_ends()
             step = self._steps.open
             if step is None:
                 self._missed_step(optimizer)

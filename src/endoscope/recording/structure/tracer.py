@@ -90,6 +90,9 @@ class StepRecorder(Recorder):
             self.before_write(written)
         super().before_call(written, facts, generator)
 
+    def backward_begins(self, heads: list[Tensor]) -> None:
+        """Hooks gather the gradients of a step."""
+
     # ---- module calls: never an error of ours in training ----------------------------------------
 
     def begin_module(self, module: torch.nn.Module, args: Any, kwargs: Any) -> int:

@@ -48,8 +48,7 @@ def write(trial: Path, layout: wire.Layout) -> None:
         if unfinished:
             Path(unfinished).unlink(missing_ok=True)
         raise StoreError(
-            f"The layout cannot be saved in {trial}: {error.strerror or error}. "
-            "It stays on the page until you close it."
+            f"The layout cannot be saved in {trial}: {error.strerror or error}. The page keeps it in the browser."
         ) from error
 
 

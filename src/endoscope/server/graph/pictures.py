@@ -19,13 +19,14 @@ from endoscope.layout.opening import opened_at_first
 from endoscope.layout.pins import Pin
 from endoscope.layout.recorded import Recorded, RecordedTree
 from endoscope.layout.sizes import sized
+from endoscope.layout.spine import alone
 from endoscope.server import wire
 from endoscope.server.answers import to_json
 
 EVERYTHING = "*"  # instead of a list of all modules
 _KEPT = 4  # graphs; each with its modules as they were laid out
 _VALUE_LETTERS = 8  # kept free beside the shape, while colours show a statistic
-IS_OPEN, IS_CHIP, IS_SHARED = 1, 2, 4
+IS_OPEN, IS_CHIP, IS_SHARED, IS_WIDE = 1, 2, 4, 8
 
 
 @dataclass(slots=True)
@@ -76,9 +77,10 @@ def picture(drawable: Drawable, open_: Iterable[str] | None, pins: Mapping[str, 
     folded = fold(tree.tree, opened)
     texts = [tree.box_texts(box) for box in folded.boxes]
     placed = {number: pins[key] for number, key in enumerate(_keys(tree, folded)) if key in pins} if pins else {}
-    strips = [_has_strip(tree, box) for box in folded.boxes]
-    layout = arrange(sized(folded, texts, strips, placed, _VALUE_LETTERS), drawable.memory)
-    return _packed(tree, folded, layout, texts, sorted(opened))
+    wide = alone(folded)
+    strips = [_has_strip(tree, box, is_wide) for box, is_wide in zip(folded.boxes, wide, strict=True)]
+    layout = arrange(sized(folded, texts, strips, placed, _VALUE_LETTERS, wide), drawable.memory)
+    return _packed(tree, folded, layout, texts, sorted(opened), wide)
 
 
 def _opened(tree: RecordedTree, asked: Iterable[str] | None) -> set[str]:
@@ -96,16 +98,17 @@ def _keys(tree: RecordedTree, folded: Folded) -> list[str]:
     ]
 
 
-def _has_strip(tree: RecordedTree, box: Box) -> bool:
-    """Whether a box holds several tensors, which are shown as cells."""
+def _has_strip(tree: RecordedTree, box: Box, is_wide: bool) -> bool:
+    """Whether a box holds several tensors, which are shown as cells. A wide module shows its history in their place."""
     if box.open or box.is_chip:
         return False
-    return box.part < 0 or len(tree.records[box.part]) > 1
+    return not is_wide if box.part < 0 else len(tree.records[box.part]) > 1
 
 
 def _packed(
-    tree: RecordedTree, folded: Folded, layout: Layout, texts: Sequence[tuple[str, str]], opened: list[str]
-) -> bytes:
+    tree: RecordedTree, folded: Folded, layout: Layout, texts: Sequence[tuple[str, str]], opened: list[str],
+    wide: Sequence[bool],
+) -> bytes:  # fmt: skip
     boxes = folded.boxes
     addresses = {tree.tree.modules[box.modules[0]].address: None for box in boxes if box.modules}
     place = {address: number for number, address in enumerate(addresses)}
@@ -122,7 +125,10 @@ def _packed(
         (box.parent for box in boxes),
         (_record(tree, box) for box in boxes),
         (place[tree.tree.modules[box.modules[0]].address] if box.modules else -1 for box in boxes),
-        (IS_OPEN * box.open | IS_CHIP * box.is_chip | IS_SHARED * box.is_shared for box in boxes),
+        (
+            IS_OPEN * box.open | IS_CHIP * box.is_chip | IS_SHARED * box.is_shared | IS_WIDE * is_wide
+            for box, is_wide in zip(boxes, wide, strict=True)
+        ),
         (len(box.modules) for box in boxes),
         (sum(tree.tree.size[module] for module in box.modules) for box in boxes),
         (folded.box_of[part] for part in tree.part_of),

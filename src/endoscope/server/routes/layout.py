@@ -13,7 +13,7 @@ from endoscope.errors import BadArgument
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.server.answers import as_json
-from endoscope.server.graph import layouts, pictures
+from endoscope.server.graph import layouts, opened, pictures
 from endoscope.server.routes import asked
 from endoscope.server.routes.sent import json_of
 
@@ -45,8 +45,25 @@ def picture(request: Request) -> Response:
     layout = layouts.empty() if arrangement is None else layouts.check(_json(arrangement))
     drawable = _pictures(request).drawable(graphs, types, layout)
     open_ = asked.words(request, "open") if "open" in request.query_params else None
+    if open_ and open_[0].startswith("@"):
+        main = asked.text(request, "trial") or names[0].rpartition("/")[0]
+        open_ = _opened(request).read(library.get(main).path, open_[0][1:])
     pins = {key: (float(x), float(y)) for key, (x, y) in layout["pins"].items()}
     return Response(pictures.picture(drawable, open_, pins), media_type="application/octet-stream")
+
+
+async def keep_opened(request: Request) -> Response:
+    """A short name for a long list of open modules."""
+    addresses = await json_of(request, opened.MOST_BYTES, "A list of open modules", "The list of open modules")
+    recording: Recording = await run_in_threadpool(asked.trial_of, request)
+    name = await run_in_threadpool(_opened(request).keep, recording.path, addresses)
+    return as_json({"name": name})
+
+
+def _opened(request: Request) -> opened.Opened:
+    found = request.app.state.opened
+    assert isinstance(found, opened.Opened)
+    return found
 
 
 def _json(text: str) -> object:
@@ -66,4 +83,5 @@ ROUTES = [
     Route("/api/picture", picture),
     Route("/api/trials/{trial}/layout", read, methods=["GET"]),
     Route("/api/trials/{trial}/layout", save, methods=["PUT"]),
+    Route("/api/trials/{trial}/opened", keep_opened, methods=["PUT"]),
 ]

@@ -34,7 +34,7 @@ def _summary(library: Library, name: str) -> wire.TrialSummary:
     except EndoscopeError as error:
         return wire.TrialSummary(
             name=name, created=0.0, updated=0.0, steps=0, lastStep=None, types=[], live=False, closed=False,
-            readable=False, problems=[str(error)],
+            readable=False, problems=[str(error)], ranks=[],
         )  # fmt: skip
     return wire.TrialSummary(
         name=name,
@@ -47,6 +47,7 @@ def _summary(library: Library, name: str) -> wire.TrialSummary:
         closed=recording.closed,
         readable=True,
         problems=[str(problem) for problem in recording.problems],
+        ranks=recording.ranks if recording.world_size > 1 else [],
     )
 
 

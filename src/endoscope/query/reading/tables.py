@@ -19,19 +19,19 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from endoscope.errors import EndoscopeError, ValueNotKept
-from endoscope.query import values
-from endoscope.query.addressing import Keys
-from endoscope.query.columns import Columns
-from endoscope.query.names import Names
+from endoscope.query.reading import values
+from endoscope.query.reading.addressing import Keys
+from endoscope.query.reading.columns import Columns
+from endoscope.query.reading.names import Names
+from endoscope.query.reading.values import RawFiles, RawOfStep
 from endoscope.query.series import check_statistic
 from endoscope.query.steps import Step, Steps
-from endoscope.query.values import RawFiles
 from endoscope.schema.recording import PER_STEP
 from endoscope.schema.stats import WHOLE, Statistic, as_described, registered
 from endoscope.store import paths
 from endoscope.store.reader import RankReader
 from endoscope.store.streams import to_list
-from endoscope.store.tensors import TensorFile, keys_in
+from endoscope.store.tensors import keys_in
 
 Found = TypeVar("Found")
 
@@ -84,6 +84,11 @@ class Tables:
             chunks = self._reader.contents.chunks
             return self._reader.generation, len(chunks["steps"]), len(chunks["metrics"])
 
+    @property
+    def went_back_to(self) -> int | None:
+        """The earliest step that the recording says it has gone back to; None if it has not."""
+        return min(self._reader.contents.went_back_to.values(), default=None)
+
     # What is in them
 
     def steadily(self, find: Callable[[Steps], Found]) -> Found:
@@ -124,7 +129,7 @@ class Tables:
         data = self._reader.whole(paths.graph_name(graph_hash)) if graph_hash else None
         return None if data is None else values.graph(self._reader, graph_hash, data)
 
-    def raw(self, step: Step) -> TensorFile | None:
+    def raw(self, step: Step) -> RawOfStep | None:
         """The raw values of a step; None if it has none that can be read."""
         return self._raw.get(step.raw_file) if step.raw_file else None
 

@@ -20,7 +20,7 @@ class Keys:
         self._of_node: dict[str, list[int]] = {}
         shapes = [tuple(shape) for shape in columns["shape"]]
         fields = (columns["node"], columns["role"], columns["pass"], columns["of"], columns["kind"], shapes,
-                  *(columns[name] for name in ("dtype", "batch_dim", "module", "source")))  # fmt: skip
+                  *(columns[name] for name in ("dtype", "batch_dim", "module", "source", "placement")))  # fmt: skip
         for number, *row in zip(columns["key"], *fields, strict=True):
             self.by_number[number] = Key(*row)
             self._of_node.setdefault(row[0], []).append(number)

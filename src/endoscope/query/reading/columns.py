@@ -49,7 +49,7 @@ class Lists(NamedTuple):
         return np.array([one[place] if 0 <= place < len(one) else np.nan for one, place in chosen], np.float64)
 
 
-class _Layout:
+class Layout:
     """The steps that have the same tensors in the same order."""
 
     def __init__(self, keys: np.ndarray) -> None:
@@ -87,7 +87,7 @@ class Columns:
 
     def _begin(self) -> None:
         self._generation, self._taken = self._reader.generation, 0
-        self._layouts: dict[bytes, _Layout] = {}
+        self._layouts: dict[bytes, Layout] = {}
 
     def update(self) -> Columns:
         """Take up what the reader has found since the last time."""
@@ -98,15 +98,15 @@ class Columns:
             keys = batch.column("key")
             packed = to_numpy(keys).tobytes()
             if packed not in self._layouts:
-                self._layouts[packed] = _Layout(np.frombuffer(packed, np.int32))
+                self._layouts[packed] = Layout(np.frombuffer(packed, np.int32))
             self._layouts[packed].add(chunk.ordinal, batch)
         self._taken = len(batches)
         return self
 
-    def layouts(self) -> Iterator[tuple[np.ndarray, list[int]]]:
-        """(keys, ordinals of the steps that have them) of each layout."""
-        for layout in self._layouts.values():
-            yield layout.keys, layout.ordinals
+    @property
+    def layouts(self) -> list[Layout]:
+        """Which tensors there are at which steps."""
+        return list(self._layouts.values())
 
     def numbers(self, column: str, keys: Collection[int]) -> Column:
         """A plain column for all rows of some keys."""
@@ -144,7 +144,7 @@ class Columns:
         order = _order(found)
         return Lists(found, values) if order is None else Lists(found[order], [values[n] for n in order.tolist()])
 
-    def _rows(self, keys: Collection[int]) -> Iterator[tuple[_Layout, np.ndarray]]:
+    def _rows(self, keys: Collection[int]) -> Iterator[tuple[Layout, np.ndarray]]:
         wanted = list(keys)
         for layout in self._layouts.values():
             rows = np.flatnonzero(np.isin(layout.keys, wanted))

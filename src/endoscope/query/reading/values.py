@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Container, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from endoscope.store.sealed import load
 from endoscope.store.streams import to_numpy
 from endoscope.store.tensors import TensorFile
 
-NO_STATISTICS = ("ordinal", "step", "key", "hist_first", "hist")  # other columns of `stats`
+NO_STATISTICS = ("ordinal", "step", "key", "hist_first", "hist", "pieces", "gap")  # other columns of `stats`
 _FILES_KEPT_OPEN = 8
 _MOST_SHOWN = 5
 
@@ -28,6 +28,20 @@ class Histogram(NamedTuple):
 
     edges: np.ndarray  # float64, one more than counts
     counts: np.ndarray  # int64
+
+
+class RawOfStep(Protocol):
+    """The raw values of one step, by the numbers of keys."""
+
+    @property
+    def entries(self) -> Container[int]: ...
+
+    @property
+    def samples(self) -> Mapping[int, list[int]]:
+        """Which samples lie along dimension 0 of a tensor; one that is not listed is whole."""
+
+    def array(self, key: int, position: int | None = None) -> np.ndarray:
+        """A tensor, or one of the samples in it."""
 
 
 class RawFiles:
@@ -58,7 +72,7 @@ class RawFiles:
         return found
 
 
-def tensor(file: TensorFile | None, step: Step, keys: Collection[int], sample: int | None) -> np.ndarray | None:
+def tensor(file: RawOfStep | None, step: Step, keys: Collection[int], sample: int | None) -> np.ndarray | None:
     """Raw values at a step; None if the step has none of this tensor."""
     key = next((key for key in keys if file is not None and key in file.entries), None)
     if file is None or key is None:

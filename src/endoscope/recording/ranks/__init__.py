@@ -1,0 +1,1 @@
+"""A job of several processes: which process this is, and what its tensors are to those of the others."""
