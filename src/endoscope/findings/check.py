@@ -83,6 +83,7 @@ class Check:
     causes: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     thresholds: Limits = field(default_factory=dict)  # name -> default
+    quantity: str = ""  # under which the table of healthy trainings has what `value` of a finding is
     evidence: Evidence | None = None  # None: the page goes on to show what it shows
     explained_by: tuple[str, ...] = ()  # checks whose findings are probably causes of this one
 

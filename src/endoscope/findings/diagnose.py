@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -17,6 +18,7 @@ from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
+from endoscope.findings.reference import Usual, beyond, usual
 from endoscope.findings.registry import all_checks, choose
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
@@ -111,6 +113,8 @@ def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
 def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
     check, seen = entry.check, entry.seen
     key = seen.tensor.key if seen.tensor is not None else None
+    compared = check.quantity and seen.tensor is not None and seen.cause in ("", "high", "low", "large", "small")
+    found = usual(facts, seen.tensor, check.quantity) if compared and seen.tensor is not None else None
     causes, remedies = ((), ()) if seen.cause == "failed" else (check.causes, check.remedies)
     return Finding(
         check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
@@ -118,10 +122,18 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
         first_step=int(seen.steps[0]) if len(seen.steps) else 0,
         last_step=int(seen.steps[-1]) if len(seen.steps) else 0,
         types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
-        source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
+        strength=_strength(seen, found), usual=None if found is None else (found.low, found.high),
+        steps=len(seen.steps), source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
         remedies=remedies if seen.remedies is None else seen.remedies,
         link=link_to(seen, facts, check), also=entry.also,
     )  # fmt: skip
+
+
+def _strength(seen: Seen, found: Usual | None) -> float:
+    """Beside healthy trainings if they are known, else beside the threshold."""
+    if found is not None and math.isfinite(seen.value):
+        return beyond(float(seen.value), found)
+    return math.exp(min(ranking.size(seen), 700.0)) if seen.threshold > 0 and seen.value > 0 else 1.0
 
 
 def source_of(seen: Seen, facts: Facts) -> str:
