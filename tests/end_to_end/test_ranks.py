@@ -26,10 +26,10 @@ FOUR = ["fsdp-tp", "hsdp"]
 
 def start(processes: int, folder: Path, kinds: list[str]) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", JOBS, folder, *kinds],
-        capture_output=True, text=True, env=environment, timeout=600,
-    )  # fmt: skip
+        [*torchrun, JOBS, folder, *kinds], capture_output=True, text=True, env=environment, timeout=600
+    )
     assert done.returncode == 0, done.stderr[-6000:]
 
 
@@ -135,8 +135,8 @@ def test_all_steps_have_the_graph_of_one_process(job: Path) -> None:
         ("input", "inp"), ("inp.weight", "inp"), ("inp", "blocks.0.norm"), ("blocks.0.norm.weight", "blocks.0.norm"),
         ("blocks.0.norm", "blocks.0.up"), ("blocks.0.up.weight", "blocks.0.up"), ("blocks.0.up.bias", "blocks.0.up"),
         ("blocks.0.up", "blocks.0.act"), ("blocks.0.act", "blocks.0.down"), ("blocks.0.down", "blocks.0"),
-        ("inp", "blocks.0"), ("blocks.0", "blocks.1"), ("blocks.1", "head"), ("head.weight", "head"), ("output", "loss"),
-        ("target", "loss"),
+        ("inp", "blocks.0"), ("blocks.0", "blocks.1"), ("blocks.1", "head"), ("head.weight", "head"),
+        ("output", "loss"), ("target", "loss"),
     }  # fmt: skip
     for recording in recordings(job):
         for step in recording.steps:

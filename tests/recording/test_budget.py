@@ -167,7 +167,7 @@ def test_captured_steps_that_are_decided_against_are_charged() -> None:
 
 def test_urgent_steps_are_refused_when_nothing_is_left() -> None:
     run = Run(0.01, steady(0.001), steady(0.4)).run(100, urgent=True)
-    assert 2 <= len(run.kept) < 30
+    assert 2 <= len(run.kept) < 40
     assert run.budget.refused[""] == 100 - len(run.kept)
 
 
@@ -235,3 +235,10 @@ def test_a_training_whose_clock_is_ours(tmp_path: Path, monkeypatch: pytest.Monk
     assert 0.02 * (len(measured) - 1) - CREDIT_SECONDS <= 0.1 * 20
     assert len(measured) > 60
     assert report["share"] == pytest.approx(0.02 * (len(measured) - 1) / 20, rel=0.05)
+
+
+def test_what_the_rarest_process_records_all_record() -> None:
+    """Processes of a job have clocks of their own; where recording costs one of them more, its steps are a part."""
+    runs = [Run(0.02, steady(0.01), steady(cost)).run(4000) for cost in (0.002, 0.02, 0.2)]
+    late = [{number for number in run.kept if number >= 1000} for run in runs]
+    assert late[2] and late[2] < late[1] < late[0]

@@ -11,9 +11,8 @@ from typing import NamedTuple
 from endoscope.errors import NotARecording, StoreError
 from endoscope.store import paths
 
-_OURS = re.compile(
-    r"trial\.json|findings\.json|rank-\d+/(journal\.jsonl|modules\.json|[a-z]+-\d+\.arrow|raw/-?\d+-\d+\.safetensors|graphs/[^/]+\.json)"
-)
+_OF_A_RANK = r"journal\.jsonl|(modules|rank)\.json|[a-z]+-\d+\.arrow|raw/-?\d+-\d+\.safetensors|graphs/[^/]+\.json"
+_OURS = re.compile(rf"trial\.json|findings\.json|rank-\d+/(attempt-\d+/)?({_OF_A_RANK})")
 _ALIVE_SECS = 30
 
 
@@ -46,7 +45,10 @@ def contents_of(trial: Path) -> TrialFiles:
             (ours if _OURS.fullmatch(name) and not path.is_symlink() else others).append(path)
     found = [path.stat() for path in ours]
     newest = max((stat.st_mtime for stat in found), default=0.0)
-    is_closed = all(_is_closed(trial, rank) for rank in paths.ranks_of(trial))
+    folders = [
+        paths.rank_folder(trial, rank, n) for rank in paths.ranks_of(trial) for n in paths.attempts_of(trial, rank)
+    ]
+    is_closed = all(map(_is_closed, folders))
     alive = not is_closed and time.time() - newest < _ALIVE_SECS
     return TrialFiles(ours, others, sum(stat.st_size for stat in found), alive)
 
@@ -66,9 +68,9 @@ def delete(trial: Path, contents: TrialFiles) -> list[Path]:
     return contents.others
 
 
-def _is_closed(trial: Path, rank: int) -> bool:
+def _is_closed(folder: Path) -> bool:
     try:
-        with (paths.rank_folder(trial, rank) / paths.JOURNAL).open("rb") as journal:
+        with (folder / paths.JOURNAL).open("rb") as journal:
             journal.seek(0, 2)
             journal.seek(max(0, journal.tell() - 200))
             return b'"kind":"close"' in journal.read()

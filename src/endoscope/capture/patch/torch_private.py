@@ -267,7 +267,7 @@ def sharded_group() -> Any:
 
 
 def distributed_tensor() -> Any:
-    """The class DTensor, a public name; None as long as nobody has imported it, which takes a large part of a second."""
+    """The class DTensor, a public name; None as long as nobody has imported it, which takes much of a second."""
     return getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
 
 

@@ -57,8 +57,8 @@ class _Steps:
 
     @property
     def most(self) -> int:
-        """The largest distance to the next recorded one."""
-        return self.seen // MOST_DISTANT + 1
+        """The largest distance between recorded ones; a power of two, too: it lies on the grid of all processes."""
+        return 1 << (self.seen // MOST_DISTANT + 1).bit_length() - 1
 
     def add(self, kind: str, seconds: float, own: float) -> float:
         """Returns what the step has cost more than an idle one; `own` is what our own clock says."""
@@ -146,7 +146,7 @@ class Budget:
             return allowed
         if self._is_affordable(steps, urgent):
             self.detail = 0
-        elif steps.last_kept < 0 or steps.seen - steps.last_kept >= steps.most:
+        elif steps.last_kept < 0 or steps.seen % steps.most == 0:
             self.detail = 0 if self._balance() > 0 else min(self.detail + 1, 2)
         else:
             self.refused[type] += 1

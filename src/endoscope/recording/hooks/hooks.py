@@ -26,7 +26,7 @@ from endoscope.capture.patch.torch_private import dispatch_depth as _dispatch_mo
 from endoscope.capture.patch.torch_private import is_wrapped as _is_transformed
 from endoscope.capture.patch.torch_private import stack_depth as _modes
 from endoscope.capture.record.leaves import named_arguments, named_leaves
-from endoscope.capture.record.parts import part_of
+from endoscope.capture.record.parts import here, part_of
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.compiled import hide_global_hooks, show_global_hooks
 from endoscope.recording.hooks.entries import size_of
@@ -245,7 +245,7 @@ class Hooks:
         ]  # fmt: skip
         if len(waiting) > 1:  # the calls of this module are told apart by what they returned
             values = [(e, self.captured.value(e)) for e in waiting]
-            waiting = [e for e, value in values if value is not None and torch.equal(value, tensor)]
+            waiting = [e for e, value in values if value is not None and torch.equal(here(value), here(tensor))]
         if waiting:
             self.captured.gradients.watch(waiting[-1], tensor)
 

@@ -39,6 +39,10 @@ NOT_OF_THIS_RANK = (
     "were added; `gradient` is what the optimizer uses"
 )
 NO_PARTS = "of parameters of fully_shard, the parts of single losses cannot be had; `gradient` is their sum"
+NO_NORM = (
+    "the norm before clipping is divided among processes; report it yourself, in all of them: "
+    "run.metric('norm', norm.full_tensor())"
+)
 NO_SPECTRUM = "singular values: each process has only a part of this matrix"
 _LARGE = 65_536  # elements: below, measuring a tensor twice is cheaper than finding out that it has two names
 
@@ -73,7 +77,7 @@ def measure_step(captured: Captured, structure: Structure, meter: Meter, skipped
             "exchanged": captured.names.exchanged,
             "cosines": _cosines(captured, rows),
             "not_cleared": _not_cleared(captured),
-            "clipping": [{"norm": float(norm), "limit": float(limit)} for norm, limit in captured.gradients.clipping],
+            "clipping": _clipping(captured),
         }
         if captured.wants_spectra:
             whole = [r for r in rows.found if r.minus is None and not is_part(r.placement)]
@@ -205,6 +209,17 @@ def _without_gradient(captured: Captured) -> list[str]:
     return [name for place, name in meant if place not in reached]
 
 
+def _clipping(captured: Captured) -> list[dict[str, float]]:
+    """Norm and limit of each call that clips."""
+    found = []
+    for norm, limit in captured.gradients.clipping:
+        if is_distributed(norm) and not all(placement.is_replicate() for placement in norm.placements):
+            captured.refused.append(GapRecord("", "clipping", NO_NORM))  # nobody may be asked for the other parts here
+        else:
+            found.append({"norm": float(here(norm)), "limit": float(limit)})
+    return found
+
+
 def _of_this_rank_missing(captured: Captured) -> list[GapRecord]:
     """What this process alone has computed for parameters of which it has a part."""
     if captured.names.relations is None or not any(map(is_distributed, captured.names.tensors)):
@@ -228,7 +243,7 @@ def _cosines(captured: Captured, rows: Rows) -> list[list[Any]]:
         return []
     by_name: dict[Name, dict[str, Tensor]] = {}
     for row in rows.found:
-        if row.of.startswith(GRADIENT):
+        if row.of.startswith(GRADIENT) and not is_part(row.placement):
             by_name.setdefault(row.name, {})[row.of.removeprefix(GRADIENT)] = row.tensor
     names: list[list[Any]] = []
     numbers: list[Tensor] = []

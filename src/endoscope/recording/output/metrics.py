@@ -28,6 +28,7 @@ def held_number(value: Any) -> Any:
         from endoscope.recording.hooks.modes import quiet
 
         with quiet():
+            value = _at_hand(value)
             if value.numel() == 0:
                 raise BadArgument(_EMPTY)
             if value.is_complex():
@@ -49,6 +50,15 @@ def _is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def _at_hand(value: Any) -> Any:
+    """To ask the other processes for their part would stop a training in which they do not ask, too."""
+    from endoscope.capture.record.parts import here, is_distributed
+
+    if is_distributed(value) and not all(placement.is_replicate() for placement in value.placements):
+        raise BadArgument("this metric is divided among processes. Report value.full_tensor() in each of them.")
+    return here(value)
+
+
 def plain_number(value: Any) -> Any:
     """A float; of several numbers a numpy array, one element per sample."""
     if _is_tensor(value):
@@ -57,7 +67,7 @@ def plain_number(value: Any) -> Any:
         from endoscope.recording.hooks.modes import quiet
 
         with quiet(), torch.no_grad():
-            value = value.detach()
+            value = _at_hand(value).detach()
             if value.numel() == 1:
                 return float(value.item())
             value = value.to(torch.float64).cpu().numpy()

@@ -18,6 +18,7 @@ import torch
 
 from endoscope.capture.patch.compiled import run_compiled_code_again, run_compiled_code_eagerly
 from endoscope.capture.patch.torch_private import backward_task as _task
+from endoscope.capture.record.parts import here
 from endoscope.errors import BadArgument
 from endoscope.recording import forks
 from endoscope.recording.deciding.budget import DROPPED, IDLE, KEPT, Budget
@@ -145,7 +146,9 @@ class Steps:
         with self.shield("the parameters at the end"), quiet(), torch.no_grad():
             for watch in self.watches if forks.count == self.born else ():
                 for name, parameter in watch.parameters():
-                    if parameter.is_floating_point() and not bool(torch.isfinite(parameter.sum(dtype=torch.float32))):
+                    if parameter.is_floating_point() and not bool(
+                        torch.isfinite(here(parameter).sum(dtype=torch.float32))
+                    ):
                         found.append(name)
         return found
 
