@@ -10,8 +10,8 @@ within DistributedDataParallel, and what is computed there is computed for other
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -29,10 +29,29 @@ from endoscope.recording.ranks.meshes import (
 from endoscope.recording.ranks.shards import intervals_of
 from endoscope.recording.ranks.specs import Spec, spec_of
 
-if TYPE_CHECKING:
-    from endoscope.recording.steps.names import Names
-
 REPLICATE, SHARD, BATCH, LOCAL = "replicate", "shard", "batch", "local"
+
+
+class Root(Protocol):
+    """A watched model."""
+
+    @property
+    def module(self) -> torch.nn.Module: ...
+
+
+class Named(Protocol):
+    """The modules and parameters of all watched models, as `Names` knows them."""
+
+    version: int
+    modules: dict[int, str]
+    parameters: list[tuple[str, Tensor]]
+    tensors: list[Tensor]
+    positions: dict[int, int]
+
+    @property
+    def roots(self) -> Mapping[int, Root]: ...
+
+    def all_modules(self) -> list[torch.nn.Module]: ...
 
 
 class Relations:
@@ -52,7 +71,7 @@ class Relations:
 
     # ---- what there is ---------------------------------------------------------------------------
 
-    def look(self, names: Names) -> None:
+    def look(self, names: Named) -> None:
         """Look again if a module was replaced since."""
         if names.version == self._seen:
             return
@@ -84,7 +103,7 @@ class Relations:
             if name not in ignored:
                 self._equal.setdefault(id(parameter), set()).add(line)
 
-    def _add_copies(self, names: Names, root: int) -> None:
+    def _add_copies(self, names: Named, root: int) -> None:
         """Tensor parallelism needs ordinary parameters to be equal wherever others of the model are divided."""
         module = names.roots[root].module
         found = [names.tensors[names.positions[id(p)]] for p in module.parameters() if id(p) in names.positions]
