@@ -59,7 +59,7 @@ class Report:
         failed = f"FAILED: {len(self.failures)} failure{'s' * (len(self.failures) != 1)}"
         exact = self.checked - len(self.inexact)
         lines = [
-            f"Validation of {self.name}: {'the trace is right' if self.ok else failed}.",
+            f"Validation of {self.name}: {'every check holds, the trace is right' if self.ok else failed}.",
             f"    {self.checked} operations were checked: {exact} gave the same bits again, {len(self.inexact)} gave "
             "the same values up to rounding.",
             f"    {self.edges} parents were checked: {self.edges - len(self.excused)} change the result, "

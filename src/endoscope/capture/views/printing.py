@@ -16,7 +16,7 @@ from endoscope.capture.views.trace_views import TraceViews
 _MOST_ROWS = 200
 _MOST_REPEATS = 20
 _FEWEST_ALIKE = 3  # modules that are one line
-_MOST_UNFOLDED = 40  # operations that are always listed one by one
+_MOST_UNFOLDED = 40  # operations, and modules, that are always listed one by one
 
 
 def structure_text(trace: TraceViews) -> str:
@@ -78,21 +78,22 @@ def _tree(trace: TraceViews) -> list[str]:
     for module in trace.modules:
         if module.address:
             inside.setdefault(module.address.rpartition(".")[0], []).append(module)
-    lines = list(_branches(inside, "", "        "))
+    fewest = _FEWEST_ALIKE if sum(map(len, inside.values())) > _MOST_UNFOLDED else _MOST_ROWS
+    lines = list(_branches(inside, "", "        ", fewest))
     return lines[:_MOST_ROWS] + ([f"        … {len(lines) - _MOST_ROWS} more"] if len(lines) > _MOST_ROWS else [])
 
 
-def _branches(inside: Mapping[str, Sequence[ModuleInfo]], address: str, indent: str) -> Iterator[str]:
+def _branches(inside: Mapping[str, Sequence[ModuleInfo]], address: str, indent: str, fewest: int) -> Iterator[str]:
     def shape(module: ModuleInfo) -> Hashable:
         return module.type, module.parameters, module.passes, tuple(map(shape, inside.get(module.address, ())))
 
     for _, group in groupby(inside.get(address, ()), key=shape):
         alike = list(group)
-        together = [alike] if len(alike) >= _FEWEST_ALIKE else [[one] for one in alike]
+        together = [alike] if len(alike) >= fewest else [[one] for one in alike]
         for first, *others in together:
             more = f" to {others[-1].address} (×{len(alike)})" if others else ""
             yield f"{indent}{first.address}{more}: {first.type}"
-            yield from _branches(inside, first.address, indent + "    ")
+            yield from _branches(inside, first.address, indent + "    ", fewest)
 
 
 def _repeats(trace: TraceViews) -> list[str]:
