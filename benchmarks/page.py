@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import page_peer
 import page_recordings
+import page_views
 from page_actions import ACTIONS, JAVASCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
@@ -47,6 +48,8 @@ FLAGS = (
 ).split()
 RECORDINGS = ("demo", "transformer", "1,000 × 1,000")
 MANY_NODES = "3,000 nodes"
+MANY_TRIALS = "500 trials"
+LARGE = "1,000 × 1,000"
 
 
 @dataclass
@@ -82,6 +85,8 @@ def recorded(name: str, folder: Path) -> Path:
             page_recordings.transformer(target)
         elif name == MANY_NODES:
             page_recordings.large(target, 20, 3000)
+        elif name == MANY_TRIALS:
+            page_recordings.many(target, 500)
         else:
             page_recordings.large(target, 1000, 1000)
     return target
@@ -125,7 +130,7 @@ def click_around(browser: Browser, path: Path, rounds: int, found: Found) -> Non
     window = browser.new_context(viewport=SIZE)
     page = window.new_page()
     with serving(path) as (process, address, _):
-        page.goto(address)
+        page.goto(f"{address}#v=1&tab=graph")
         usable(page)
         page.evaluate(JAVASCRIPT)
         for number in range(rounds):
@@ -161,7 +166,7 @@ def frames(browser: Browser, path: Path) -> dict[str, list[float]]:
     page = window.new_page()
     found = {}
     with serving(path) as (_, address, _):
-        page.goto(address)
+        page.goto(f"{address}#v=1&tab=graph")
         usable(page)
         graph = page.get_by_role("region", name="Dependency graph")
         graph.get_by_role("button", name="open all").click()
@@ -254,7 +259,7 @@ def main() -> int:
     parser.add_argument("--no-peer", action="store_true", help="measure ours alone, and say nothing about it")
     options = parser.parse_args()
     words = (options.only or "").lower().split(",")
-    chosen = [name for name in (*RECORDINGS, MANY_NODES) if any(word in name for word in words)]
+    chosen = [name for name in (*RECORDINGS, MANY_NODES, MANY_TRIALS) if any(word in name for word in words)]
     program = which("chromium") or which("chromium-browser") or which("google-chrome")
     if program is None:
         print("Chromium is not installed, so nothing can be measured.")
@@ -267,7 +272,7 @@ def main() -> int:
             return 0
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        results = {name: Found() for name in chosen if name != MANY_NODES}
+        results = {name: Found() for name in chosen if name in RECORDINGS}
         for name, found in results.items():
             print(f"measuring: {name} ...", file=sys.stderr, flush=True)
             for _ in range(options.starts):
@@ -276,8 +281,11 @@ def main() -> int:
             if options.peer_python and not options.no_peer and name in page_peer.STEPS:
                 measure_peer(browser, options.peer_python, name, folder, found)
         moved = frames(browser, paths[MANY_NODES]) if MANY_NODES in paths else {}
+        layers = page_views.layers(browser, paths[LARGE], options.rounds, serving, SIZE) if LARGE in paths else None
+        trials = page_views.trials(browser, paths[MANY_TRIALS], serving, SIZE) if MANY_TRIALS in paths else None
         browser.close()
-    table = rows(results, moved)
+    table = rows(results, moved) if results or moved else [["what", "", "limit", ""]]
+    table += page_views.rows(layers, trials, len(table[0]))
     print_table(table)
     if not options.peer_python and not options.no_peer:
         print("Comgra was not measured: --peer-python names an interpreter that has it, --no-peer leaves it out.")

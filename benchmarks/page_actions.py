@@ -56,7 +56,32 @@ ACTIONS = {
     "heat by a statistic": """
         const list = __list("show");
         return list ? __pick(list, n + 2) : null;""",
-    "tab: metrics": "__key('2');",
-    "tab: network": "__key('4');",
-    "tab: graph": "__key('1');",
+    "tab: metrics": "__key('5');",
+    "tab: network": "__key('6');",
+    "tab: graph": "__key('3');",
+}
+
+#: The same in layers × steps.
+LAYERS_ACTIONS = {
+    "select a cell": """
+        const heat = document.querySelector('.layers-heat');
+        const box = heat.getBoundingClientRect();
+        const place = { clientX: box.left + 300 + 37 * (n % 9), clientY: box.top + 40 + 53 * (n % 7) };
+        heat.dispatchEvent(new PointerEvent("pointerup", { ...place, button: 0, bubbles: true }));""",
+    "step before": "__key('ArrowLeft', document.querySelector('.layers-heat'));",
+    "layer below": "__key('ArrowDown', document.querySelector('.layers-heat'));",
+    "statistic": """
+        const list = __list("show");
+        return list ? __pick(list, n + 1) : null;""",
+    "against": """
+        const choices = [...document.querySelectorAll('[role=radiogroup][aria-label=colour] input:not(:disabled)')];
+        const next = choices[n % choices.length];
+        if (next.checked) return null;
+        next.click();""",
+    "value or gradient": """
+        const choices = [...document.querySelectorAll('[role=radiogroup][aria-label="of the"] input:not(:disabled)')];
+        const next = choices.find((choice) => !choice.checked);
+        if (!next) return null;
+        next.click();""",
+    "fold": "__key(' ', document.querySelector('.layers-heat'));",
 }

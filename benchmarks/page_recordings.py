@@ -9,6 +9,7 @@ to layer, so that there is something to see. 1,000 steps of 1,000 nodes take 1.2
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ import numpy as np
 
 from endoscope.schema.recording import Key, RawValues, StepRecord
 from endoscope.schema.stats import COUNTS, SAMPLE, UNIT, WHOLE
+from endoscope.store import description, paths
 from endoscope.store.writer import TrialWriter
 
 SAMPLES, UNITS, BINS, RAW_TENSORS = 8, 16, 24, 50
@@ -169,6 +171,24 @@ class MadeUp:
             units={name: per_unit * chance.random(len(per_unit), np.float32) for name in UNIT},
             gaps=[],
         )
+
+
+def many(root: Path, trials: int, steps: int = 40, nodes: int = 40) -> Path:
+    """As many small trials: one is made, the others are copies of it with a name and settings of their own."""
+    first = large(root, steps, nodes, "trial-000")
+    chance = np.random.default_rng(2)
+    for number in range(1, trials):
+        copy = root / f"trial-{number:03}"
+        shutil.copytree(first, copy, ignore=shutil.ignore_patterns("raw"))
+        found, _ = description.read(copy)
+        config = {
+            "lr": float(10 ** chance.uniform(-5, -1)),
+            "seed": number,
+            "act": str(chance.choice(["ReLU", "GELU"])),
+        }
+        found |= {"name": copy.name, "created": found["created"] + number, "config": config}
+        (copy / paths.TRIAL).write_bytes(description.text_of(found))
+    return root
 
 
 def large(root: Path, steps: int, nodes: int, trial: str = "large") -> Path:

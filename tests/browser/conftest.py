@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 import endoscope
+from tests.browser import six_trials
 from tests.browser.recordings import record
 
 FLAGS = (
@@ -41,6 +42,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two trials with everything that a page can show."""
     folder = tmp_path_factory.mktemp("recordings") / "runs"
     record(folder, steps=90, every=5)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def six_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six trials, four of them with a planted fault."""
+    folder = tmp_path_factory.mktemp("six") / "runs"
+    six_trials.record(folder)
     return folder
 
 
@@ -121,7 +130,10 @@ def visit(browser: Browser, complaints: list[str]) -> Iterator[Visit]:
     """Open an address in a window of its own and wait until all is drawn; errors and foreign requests fail the test."""
     windows = []
 
-    def go(address: str, **options: Any) -> Page:
+    def go(address: str, *, view: str | None = "graph", **options: Any) -> Page:
+        """An address that names no view opens the one that most tests are about; None: what the page itself opens."""
+        if view is not None and "#" not in address:
+            address += f"#v=1&tab={view}"
         window = browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **options})
         remember_token(window, address)
         window.set_default_timeout(PATIENCE_MS)

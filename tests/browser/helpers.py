@@ -11,7 +11,8 @@ from tests.browser.conftest import settle
 
 
 def look(address: str, **state: object) -> str:
-    """An address that opens on a certain view; `b_step=0` stands for `b.step=0`."""
+    """An address that opens on a certain view, the graph if none is named; `b_step=0` stands for `b.step=0`."""
+    state = {"tab": "graph", **state}
     words = "&".join(f"{name.replace('_', '.')}={str(value).replace(' ', '+')}" for name, value in state.items())
     return f"{address}#v=1&{words}"
 
@@ -51,7 +52,7 @@ def select_node(page: Page, name: str) -> None:
     """By searching, as one does in a graph that is large."""
     search = page.get_by_role("combobox", name="Search nodes and modules")
     search.fill(name)
-    page.get_by_role("option").first.wait_for()
+    page.get_by_role("listbox").get_by_role("option").first.wait_for()
     search.press("Enter")
     settle(page)
     expect(tensor(page).get_by_role("heading", level=2)).to_have_text(name)

@@ -200,8 +200,10 @@ def test_a_link_reproduces_the_view(page: Page, visit: Visit, leaky: Recording) 
 
 
 def test_an_address_that_makes_no_sense(visit: Visit, address: str) -> None:
-    page = visit(look(address, node="nobody", step="-7", of="love", sample="x", tab="cinema", aggregate="%00"))
+    nonsense = {"node": "nobody", "step": "-7", "of": "love", "sample": "x", "aggregate": "%00"}
+    page = visit(look(address, tab="graph", **nonsense))
     expect(tensor(page)).to_be_visible()
+    expect(visit(look(address, tab="cinema")).get_by_role("region", name="Overview")).to_be_visible()
 
 
 def test_a_second_tab_does_not_disturb_the_first(page: Page, address: str) -> None:

@@ -25,7 +25,7 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_errors_are_exit_code_2(dead: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(dead)]) == 2
     text = capsys.readouterr().out
-    assert "1. ERROR  dead units at 1   [dead_units, trial]" in text
+    assert "1. ERROR  `1`: dead units   [dead_units, trial]" in text
     assert "seen: steps 0 to 11" in text and "try: " in text and "cause? " in text and "source: " in text
 
 
@@ -70,7 +70,7 @@ def test_silencing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_list_of_checks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--list"]) == 0
     text = capsys.readouterr().out
-    assert "dead_units" in text and "share = 0.5" in text
+    assert "dead_units" in text and "share = 0.7" in text
 
 
 # ---- what cannot be judged -----------------------------------------------------------------------

@@ -12,6 +12,7 @@ from torch.nn import functional
 import endoscope
 from endoscope.findings.finding import INFO, SEVERITIES, WARNING
 from endoscope.findings.registry import all_checks
+from tests.findings import planted_code  # noqa: F401  # adds its faults to the list
 from tests.findings.planted import FAULTS
 from tests.findings.runs import blobs, classifier, curve, train, two_losses
 

@@ -106,7 +106,7 @@ def test_only_the_checks_that_are_named(dead: Path) -> None:
 def test_thresholds_change_what_is_reported(dead: Path) -> None:
     only = ["dead_units"]
     assert endoscope.diagnose(dead, checks=only, thresholds={"dead_units": {"steps": 99}}) == []
-    with pytest.raises(BadArgument, match=r"dead_units has no threshold 'shares'. It has: share = 0.5"):
+    with pytest.raises(BadArgument, match=r"dead_units has no threshold 'shares'. It has: share = 0.7"):
         endoscope.diagnose(dead, thresholds={"dead_units": {"shares": 1}})
     with pytest.raises(BadArgument, match="a threshold is a number"):
         endoscope.diagnose(dead, thresholds={"dead_units": {"share": "much"}})  # type: ignore[dict-item]

@@ -43,7 +43,9 @@ def test_no_module_is_named_like_a_public_function() -> None:
 
 @pytest.mark.parametrize("name", [name for name, target in endoscope._TARGETS.items() if ":" in target])
 def test_functions_have_at_most_six_parameters(name: str) -> None:
-    assert len(inspect.signature(getattr(endoscope, name)).parameters) <= MORE_PARAMETERS.get(name, 6)
+    parameters = inspect.signature(getattr(endoscope, name)).parameters.values()
+    own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]  # what goes on to the target is not ours
+    assert len(own) <= MORE_PARAMETERS.get(name, 6)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,7 +1,7 @@
 """Random functions as source text: subclasses, comprehensions, `empty` filled in parts, numbers in tests.
 
-Every line makes one variable of shape (3, 4) out of earlier ones, smoothly: whatever a variable is made of moves it. So the
-outputs that move with an input are exactly those that depend on it, and this can be found out without any graph.
+Every line makes one variable of shape (3, 4) out of earlier ones, smoothly: whatever a variable is made of moves it. So
+the outputs that move with an input are exactly those that depend on it, and this can be found out without any graph.
 """
 
 from __future__ import annotations

@@ -70,6 +70,18 @@ def test_an_optimizer_that_trains_an_unwatched_model_is_said_at_once(tmp_path: P
     assert len(endoscope.open(run.path).steps) == 2
 
 
+def test_several_runs_never_raise_into_the_training(tmp_path: Path) -> None:
+    """torch goes through its hooks while ours are called: none may be taken off meanwhile."""
+    model, optimizer = nn.Linear(4, 3), torch.optim.Adam(nn.Linear(4, 3).parameters())
+    runs = [endoscope.Run(tmp_path) for _ in range(3)]
+    runs[1].watch(model)
+    with pytest.warns(RecordingWarning):
+        loop(model, optimizer, 8)
+    for run in runs:
+        run.close()
+    assert len(endoscope.open(runs[1].path).steps) > 3
+
+
 def test_steps_that_are_said_by_hand_need_no_model(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     model = nn.Linear(4, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -237,15 +237,15 @@ def test_checks_that_cannot_be_run_are_a_sentence(faulty: Path, monkeypatch: pyt
     result, is_checking = watched.look(faulty.name)
     assert result is not None and "out of luck" in (result["problem"] or "") and not is_checking
     monkeypatch.setattr(checking.sys, "executable", str(faulty / "no python"))
-    inside = Checking(Library(faulty.parent))._in_process(faulty)  # beside the requests, if there is no other way
+    inside = checking.Checker().checked(faulty)  # beside the requests, if there is no other way
     assert inside["findings"][0]["check"] == "dead_units"
 
 
 def test_the_process_needs_no_torch_and_answers_in_json_whatever_else_is_printed(tmp_path: Path) -> None:
-    code = "import sys, endoscope.server.findings_process as p; p.main(sys.argv[1]); print('torch' in sys.modules)"
+    code = "import sys, endoscope.server.findings_process as p; p.main(); print('torch' in sys.modules)"
     found = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "nothing")], text=True, capture_output=True, check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, "-c", code], input=json.dumps(str(tmp_path / "nothing")), text=True, capture_output=True,
+        check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     answer = json.loads(found.stdout)
     assert "nothing" in answer["problem"] and answer["findings"] == []

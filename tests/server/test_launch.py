@@ -20,11 +20,12 @@ import pytest
 
 import endoscope
 from endoscope.cli import main
-from endoscope.errors import BadArgument
+from endoscope.errors import BadArgument, NotARecording
 from endoscope.server import launch
+from endoscope.server.library import Library
 from endoscope.store.writer import TrialWriter
 from tests.house.tree import SRC, run_python
-from tests.store.made_up import step_record
+from tests.store.made_up import step_record, write_trial
 
 
 @pytest.fixture
@@ -95,10 +96,31 @@ def test_what_cannot_be_served_is_a_sentence(runs: Path, options: dict[str, obje
 
 
 def test_nothing_to_show_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "holiday.txt").write_text("sun")
     assert main(["show", str(tmp_path)]) == 1
-    assert "is empty: nothing has been recorded there yet" in capsys.readouterr().err
-    assert main(["show", str(tmp_path / "nix")]) == 1
-    assert "There is nothing at" in capsys.readouterr().err
+    assert "is no recording" in capsys.readouterr().err
+    with pytest.raises(NotARecording, match="There is nothing at"):
+        endoscope.show(tmp_path / "nix")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_without_a_trial_is_waited_for(tmp_path: Path, is_there: bool) -> None:
+    folder = tmp_path / "runs"
+    if is_there:
+        folder.mkdir()
+    library = Library(folder, waits=True)
+    assert library.names == [] and library.refresh() == []
+    write_trial(folder, "first", range(3))
+    library.refresh()
+    assert library.names == ["first"] and len(library.get("first").steps) == 3
+
+
+def test_one_trial_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    library = Library(tmp_path / "runs" / "first", waits=True)
+    assert library.names == []
+    write_trial(tmp_path / "runs", "first", range(3))
+    library.refresh()
+    assert library.names == ["first"] and len(library.get("first").steps) == 3
 
 
 def test_the_browser_is_opened_on_request(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +206,7 @@ def _next(lines: queue.Queue[str]) -> dict[str, object]:
 def test_ctrl_c_before_the_data_is_there(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address is printed early, so somebody may change their mind early."""
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("endoscope.server.library.Library.__init__", interrupted)

@@ -17,10 +17,17 @@ from endoscope.store.writer import TrialWriter
 from tests.store.made_up import step_record, write_trial
 
 
+def opened(path: Path, trial: str) -> Library:
+    """With one trial that somebody looks at: the others are news of the table of all."""
+    library = Library(path)
+    library.get(trial)
+    return library
+
+
 def test_a_trial_that_grows_is_news(tmp_path: Path) -> None:
     writer = TrialWriter.create(tmp_path, "one")
     writer.write_step(step_record(writer, 0))
-    watching = Live(Library(tmp_path), Views())
+    watching = Live(opened(tmp_path, "one"), Views())
     assert [name for name, _ in watching.news()] == ["trial"]
     assert watching.news() == []
     writer.write_step(step_record(writer, 4))
@@ -36,11 +43,13 @@ def test_a_trial_that_grows_is_news(tmp_path: Path) -> None:
 
 def test_new_and_removed_trials_are_news(tmp_path: Path) -> None:
     write_trial(tmp_path, "a", range(2))
-    watching = Live(Library(tmp_path), Views())
+    library = opened(tmp_path, "a")
+    watching = Live(library, Views())
     watching.news()
     write_trial(tmp_path, "b", range(3))
-    events = dict(watching.news())
-    assert events["catalog"] == {"trials": ["a", "b"]} and events["trial"]["steps"] == 3
+    assert watching.news() == [("catalog", {"trials": ["a", "b"]})]
+    library.get("b")
+    assert dict(watching.news())["trial"]["steps"] == 3
     shutil.rmtree(tmp_path / "a")
     assert watching.news() == [("catalog", {"trials": ["b"]})]
     shutil.rmtree(tmp_path)
@@ -68,7 +77,7 @@ def test_everybody_who_listens_is_told_until_the_server_ends(tmp_path: Path, mon
     writer.write_step(step_record(writer, 0))
 
     async def listen() -> list[list[int]]:
-        watching = Live(Library(tmp_path), Views())
+        watching = Live(opened(tmp_path, "one"), Views())
         listeners = [watching.listen(), watching.listen()]
         for listener in listeners:
             assert (await anext(listener)).startswith(":")

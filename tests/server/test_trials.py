@@ -25,7 +25,7 @@ def test_the_catalog_lists_trials(client: TestClient, runs: Path) -> None:
     assert found["root"] == str(runs)
     assert [trial["name"] for trial in found["trials"]] == ["first", "second"]
     first = found["trials"][0]
-    assert (first["steps"], first["lastStep"], first["types"]) == (5, 5, ["train", "rare"])
+    assert (first["steps"], first["lastStep"], first["known"]) == (5, 5, True)
     assert first["closed"] and not first["live"] and first["readable"] and first["problems"] == []
 
 

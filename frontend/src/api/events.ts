@@ -1,11 +1,12 @@
 /** News from the server while a training runs: server-sent events, read by hand because they need a header. */
 import { tokenHeaders } from "./token";
-import type { CatalogNews, FindingsNews, TrialNews, ViewsNews } from "./types";
+import type { CatalogNews, FindingsNews, OverviewNews, TrialNews, ViewsNews } from "./types";
 
 export interface Listener {
   trial(news: TrialNews): void;
   catalog(news: CatalogNews): void;
   findings(news: FindingsNews): void;
+  overview(news: OverviewNews): void;
   views(news: ViewsNews): void;
   /** The connection was made, or lost; it is tried again by itself. */
   reachable(is: boolean): void;
@@ -59,5 +60,6 @@ export function tell(event: string, listener: Listener): void {
   if (name === "trial") listener.trial(news);
   else if (name === "catalog") listener.catalog(news);
   else if (name === "findings") listener.findings(news);
+  else if (name === "overview") listener.overview(news);
   else if (name === "views") listener.views(news);
 }

@@ -4,15 +4,17 @@ import {
   address, putJson, readArrow, readFloats, readJson, trialAddress, type Answer, type Body, type Floats, type Query,
 } from "./client";
 import { namedIn, stampFor, type Named } from "./named";
+import { overviewTable, type OverviewTable } from "./overview";
 import { readPicture, type PictureAnswer } from "./pictures";
 import { askFirst } from "./start";
 import {
-  heatTable, histogramTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
-  type HeatTable, type HistogramTable, type MetricTable, type SampleTable, type SeriesTable, type StepSampleTable,
+  heatTable, histogramTable, layersTable, metricTable, sampleTable, seriesTable, StepTable, stepSampleTable, unitTable,
+  type HeatTable, type HistogramTable, type LayersTable, type MetricTable, type SampleTable, type SeriesTable,
+  type StepSampleTable,
   type UnitTable,
 } from "./tables";
 import type {
-  Catalog, Findings, Gap, Graph, Layout, Modules, Note, Silencing, Tensors, Trial, ViewResult, Views,
+  Catalog, Findings, Gap, Graph, Layout, Modules, Note, OverviewFindings, Silencing, Tensors, Trial, ViewResult, Views,
 } from "./types";
 import type { Table } from "@uwdata/flechette";
 
@@ -30,6 +32,7 @@ export interface TensorKey {
  *
  *     catalog, views      the folder, the file of views
  *     findings <trial>    the server says when there are others
+ *     overview …          more of some trial comes, or more of all trials has been read
  *     grows <trial> …     more of it comes while the trial runs
  *     fixed <trial> …     never changes
  */
@@ -67,6 +70,10 @@ export const askTrial = (trial: string): Request<Trial> => growingJson(trial, ""
 export const askTensors = (trial: string): Request<Tensors> => growingJson(trial, "tensors");
 export const askNotes = (trial: string): Request<readonly Note[]> => growingJson(trial, "notes");
 export const askGaps = (trial: string): Request<readonly Gap[]> => growingJson(trial, "gaps");
+
+export const askOverview: Request<OverviewTable> = alone(arrow("overview", address("overview"), overviewTable));
+export const askOverviewFindings: Request<OverviewFindings> =
+  alone(json("overview findings", address("overview/findings")));
 
 export const askFindings = (trial: string): Request<Findings> =>
   alone(json(`findings ${trial}`, trialAddress(trial, "findings")));
@@ -128,6 +135,15 @@ export function askHeat(
 ): Request<HeatTable> {
   const url = trialAddress(trial, "heat", { of, statistic, pass });
   return alone(arrow(grows(trial, url), url, heatTable));
+}
+
+export type LayerRows = "outputs" | "parameters";
+
+export function askLayers(
+  trial: string, of: string, statistic: string, rows: LayerRows | null,
+): Request<LayersTable> {
+  const url = trialAddress(trial, "layers", { of, statistic, rows });
+  return alone(arrow(grows(trial, url), url, layersTable));
 }
 
 const names = ({ node, of, role, pass }: TensorKey) => ({ node, of, role, pass });

@@ -208,3 +208,33 @@ export function metricTable(table: Table): MetricTable {
   }
   return { names: [...curves.keys()], curves, byType };
 }
+
+/** One statistic of all tensors over all steps, and what kind of number each is. */
+export interface LayersTable {
+  readonly rows: number;
+  readonly node: readonly string[];
+  readonly role: readonly string[];
+  readonly kind: readonly string[];
+  readonly pass: Float64Array;
+  /** The steps, in the order of the values. */
+  readonly ordinals: readonly number[];
+  /** Row after row. */
+  readonly values: Float32Array;
+  /** 0 absent, 1 a number, 2 some element is NaN, 3 some element is infinite. */
+  readonly states: Uint8Array;
+}
+
+export function layersTable(table: Table): LayersTable {
+  const ordinals = metadata<number[]>(table, "ordinals", []);
+  const { names } = namesIn(table);
+  const flat = <T extends ArrayLike<number> & { set(from: T, at: number): void }>(name: string, made: T): T => {
+    const at = lists<T>(table, name, made);
+    for (let row = 0; row < table.numRows; row++) made.set(at(row), row * ordinals.length);
+    return made;
+  };
+  const size = table.numRows * ordinals.length;
+  return {
+    rows: table.numRows, node: names.node, role: names.role, pass: names.pass, kind: texts(table, "kind"), ordinals,
+    values: flat("values", new Float32Array(size)), states: flat("states", new Uint8Array(size)),
+  };
+}

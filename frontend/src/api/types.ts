@@ -29,11 +29,12 @@ export interface TrialSummary {
   readonly steps: number;
   /** Number of the newest recorded step */
   readonly lastStep: number | null;
-  readonly types: readonly string[];
   /** Something was added a moment ago, and it has not ended */
   readonly live: boolean;
   /** It ended properly */
   readonly closed: boolean;
+  /** False: nothing of it has been read yet, so steps and times are not known */
+  readonly known: boolean;
   /** False: `problems` says why, and everything else here is empty */
   readonly readable: boolean;
   readonly problems: readonly string[];
@@ -62,6 +63,15 @@ export interface Statistic {
   readonly ofSamples: boolean;
   /** It is also known of each unit over the batch */
   readonly ofUnits: boolean;
+}
+
+/** A statistic that is made of others, for layers × steps. */
+export interface Derived {
+  readonly name: string;
+  readonly label: string;
+  readonly scale: "log" | "linear" | "diverging";
+  /** Value, gradient, update: what it can be of */
+  readonly of: readonly string[];
 }
 
 /** All recorded steps of a trial, one list per fact, in the order in which they were recorded. */
@@ -100,6 +110,8 @@ export interface Trial {
   readonly reasons: readonly string[];
   /** That were recorded of whole tensors */
   readonly statistics: readonly Statistic[];
+  /** Of layers × steps */
+  readonly derived: readonly Derived[];
   readonly steps: StepColumns;
   /** Hashes */
   readonly graphs: readonly string[];
@@ -283,6 +295,37 @@ export interface Finding {
   readonly also: readonly string[];
 }
 
+/** The same finding in one trial or in many. */
+export interface OverviewFinding {
+  /** As it is in `trial`, which has the worst */
+  readonly finding: Finding;
+  readonly trial: string;
+  /** All that have it, as places in `OverviewFindings.trials` */
+  readonly trials: readonly number[];
+  /** Findings of `trial` that it probably explains */
+  readonly followers: number;
+}
+
+/** What looks wrong in all trials. The lists have one entry for each trial. */
+export interface OverviewFindings {
+  /** The worst first; without those that follow from others, and without notices */
+  readonly findings: readonly OverviewFinding[];
+  /** That were run */
+  readonly checks: number;
+  /** More is on its way */
+  readonly checking: boolean;
+  readonly trials: readonly string[];
+  /** False: nothing is known yet */
+  readonly checked: readonly boolean[];
+  readonly errors: readonly number[];
+  readonly warnings: readonly number[];
+  readonly notices: readonly number[];
+  /** Up to which step the findings hold */
+  readonly lastStep: readonly (number | null)[];
+  /** Why it could not be checked; empty where it could */
+  readonly problems: readonly string[];
+}
+
 /** What nobody wants to hear of; kept in findings.json in the folder of the trial. */
 export interface SilencedCheck {
   readonly check: string;
@@ -338,6 +381,12 @@ export interface TrialNews {
 /** Event `findings`: there are newer ones, or others are silenced. */
 export interface FindingsNews {
   readonly trial: string;
+}
+
+/** Event `overview`: more is known of some trial than the table of all trials says. */
+export interface OverviewNews {
+  /** How many there are */
+  readonly trials: number;
 }
 
 /** Event `catalog`: trials have come or gone. */
@@ -413,6 +462,55 @@ export interface HeatRow {
   readonly kind: string;
   /** Float32, of fixed length: one for each step; NaN where a step has no such tensor */
   readonly values: readonly number[];
+}
+
+/** One tensor over all steps, for layers × steps; ordinals of the steps are in the schema, under `ordinals`. */
+export interface LayersRow {
+  readonly pass: number;
+  readonly node: string;
+  readonly role: string;
+  readonly of: string;
+  readonly kind: string;
+  /** Float32, of fixed length: one for each step */
+  readonly values: readonly number[];
+  /** Uint8, the same: 0 absent, 1 a number, 2 some element is NaN, 3 some element is infinite */
+  readonly states: readonly number[];
+}
+
+/** One trial in the table of all, the newest first. Metadata `complete`: whether all have been read. */
+export interface OverviewRow {
+  readonly name: string;
+  /** 0 not read yet, 1 read, 2 cannot be read */
+  readonly known: number;
+  /** Why it cannot be read, or what is damaged */
+  readonly problem: string;
+  readonly created: number;
+  readonly updated: number;
+  readonly live: boolean;
+  readonly closed: boolean;
+  /** Recorded */
+  readonly steps: number;
+  /** Number of the newest recorded step; -1: none */
+  readonly lastStep: number;
+  /** Number of the newest step that anything is known of; -1: none */
+  readonly trainedTo: number;
+  /** Share of the training's time that recording took; NaN if unknown */
+  readonly cost: number;
+  /** On disk */
+  readonly bytes: number;
+  /** JSON, without the recorder's own report */
+  readonly config: string;
+  readonly metrics: readonly string[];
+  /** One for each of `metrics`, as are these */
+  readonly last: readonly number[];
+  /** Of the finite values */
+  readonly lowest: readonly number[];
+  readonly highest: readonly number[];
+  /** The metric of the curve */
+  readonly loss: string;
+  readonly curveSteps: readonly number[];
+  /** NaN where the metric is NaN or infinite */
+  readonly curveValues: readonly number[];
 }
 
 /** One tensor at one step. Beside these, one column for each of the trial's statistics. */

@@ -229,7 +229,8 @@ function paintStrip(context: CanvasRenderingContext2D, state: GraphState, strip:
 }
 
 function cellFill(state: GraphState, records: readonly number[]): string {
-  const { shades, table, theme } = state;
+  const { shades, table, theme, apart } = state;
+  if (shades && apart?.[records[0]]) return theme.line; // labels, ids and single numbers have no colour
   if (!shades) {
     const { model } = state.picture.scene;
     return theme.kinds[model.nodes[model.nodeOfRecord[records[0]]].kind];

@@ -35,6 +35,8 @@ export interface GraphInput {
   readonly history?: History | null;
   /** 1 for tensors that have a number but no colour: labels, ids, single numbers. */
   readonly apart?: Uint8Array | null;
+  /** Of a tensor at the shown step; without it, shapes are those of the first step that had it. */
+  readonly shapeAt?: ((record: number) => readonly number[] | null) | null;
 }
 
 export interface GraphState extends GraphInput {

@@ -51,7 +51,8 @@ function boxWords(state: GraphState, item: number): string {
   const heat = heatWords(state, state.faces[item]);
   if (address) return [groupWords(scene, item), heat].filter(Boolean).join(", ");
   const { kind, shape } = scene.model.nodes[node];
-  return [label, kind, shapeWords(shape), heat].filter(Boolean).join(", ");
+  const words = shapeWords(state.shapeAt?.(state.faces[item]) ?? shape);
+  return [label, kind, words, heat].filter(Boolean).join(", ");
 }
 
 function heatWords(state: GraphState, record: number): string {
@@ -73,7 +74,7 @@ export function selectionSentence(state: GraphState): string {
   const parts = [
     node.name,
     node.kind,
-    shapeWords(node.shape),
+    shapeWords(state.shapeAt?.(record) ?? node.shape),
     node.roles.length > 1 ? `role ${role}` : "",
     node.passes > 1 ? `pass ${pass} of ${node.passes}` : "",
     heatWords(state, record),

@@ -1,6 +1,6 @@
 /** The frame of the page: top bar, selectors, and the panel of the chosen tab. */
-import { Suspense, useEffect, useRef, type ReactNode } from "react";
-import { useMainTrial, usePart, type Tab } from "../state/page";
+import { Suspense, useRef, type ReactNode } from "react";
+import { usePart, type Tab } from "../state/page";
 import { Kept } from "./kept";
 import { Guide } from "./shell/guide";
 import { Help } from "./shell/help";
@@ -9,6 +9,7 @@ import { Selectors } from "./shell/selectors";
 import "./shell/shell.css";
 import { Side } from "./shell/side";
 import { GoneBanner, ProblemsBanner, useStateOfPage } from "./shell/states";
+import { useTitle } from "./shell/title";
 import { TopBar } from "./shell/top_bar";
 import { GraphPanel } from "./graph/panel";
 import { TensorPanel } from "./tensor/panel";
@@ -16,10 +17,7 @@ import { PANELS } from "./tabs";
 
 export function App() {
   const state = useStateOfPage();
-  const trial = useMainTrial();
-  useEffect(() => {
-    document.title = trial === null ? "Endoscope" : `${trial} · Endoscope`;
-  }, [trial]);
+  useTitle();
   return (
     <div className="page">
       <TopBar />

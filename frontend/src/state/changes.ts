@@ -1,5 +1,7 @@
 /** From one state to the next; pure. */
-import { isComparing, type Field, type Look, type Page, type Pane, type Shown, type State } from "./look";
+import {
+  isComparing, type Field, type Look, type Page, type PagePart, type Pane, type Shown, type State,
+} from "./look";
 
 /** Newest first; what is null was taken back. */
 function newest(recent: readonly Field[], look: Partial<Look>): Field[] {
@@ -41,7 +43,7 @@ function withTrial(trials: readonly string[], name: string, shown: Shown): reado
   return at < 0 ? [name] : trials.map((trial, i) => (i === at ? name : trial));
 }
 
-export function mergePage(state: State, part: Partial<Omit<Page, "look" | "other">>): State {
+export function mergePage(state: State, part: PagePart): State {
   const page: Record<string, unknown> = { ...state.page };
   for (const [name, value] of Object.entries(part)) {
     const before = page[name];

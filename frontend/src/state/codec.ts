@@ -6,7 +6,9 @@
  * What is as in the beginning is left out. Text that somebody changed by hand never breaks the page: what makes no
  * sense is as in the beginning.
  */
-import { AGGREGATES, FIRST_STATE, NO_LOOK, TABS, type Field, type Look, type Page, type State } from "./look";
+import {
+  AGGREGATES, FIRST_STATE, HEAT_MODES, NO_LOOK, TABS, type Field, type Look, type Page, type State,
+} from "./look";
 
 const VERSION = "1";
 
@@ -59,16 +61,26 @@ const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
   aggregate: oneOf(AGGREGATES), node: orNull(text), role: maybeEmpty, pass: orNull(number),
 };
 
-type Flat = Omit<Page, "look" | "other" | "heat" | "series" | "metrics" | "values">;
+type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
+type Flat = Omit<Page, "look" | "other" | Group>;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
   camera: orNull(list(number)), heights: oneOf(["linear", "log"]),
-  side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text), follow: yes,
+  side: oneOf(["findings", "outline"]), finding: orNull(text), notes: text, view: orNull(text),
+  follow: yes,
 };
 
-type Nested = Pick<Page, "heat" | "series" | "metrics" | "values">;
+type Nested = Pick<Page, Group>;
 const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]: Form<Nested[G][F]> } } = {
-  heat: { statistic: text, mode: oneOf(["absolute", "past", "difference"]), range: orNull(list(number)) },
+  heat: { statistic: text, mode: oneOf(HEAT_MODES), range: orNull(list(number)) },
+  overview: {
+    filter: text, sort: text, columns: orNull(list(text)), chart: oneOf(["none", "parallel", "scatter"]), x: text,
+    y: text, all: yes,
+  },
+  layers: {
+    rows: oneOf(["auto", "outputs", "parameters"]), columns: oneOf(["true", "equal"]),
+    order: oneOf(["network", "differs"]), filter: text, open: orNull(list(text)), other: text,
+  },
   series: { statistic: text, log: yes, histogram: yes },
   metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)) },
   values: { axes: orNull(list(number)), index: list(number), sort: text, show: oneOf(["map", "numbers"]) },
@@ -84,7 +96,8 @@ const FIELDS = Object.keys(LETTERS) as Field[];
 export function encode(state: State): string {
   const words = new URLSearchParams();
   const first = FIRST_STATE.page;
-  put(words, "", FLAT, state.page, first);
+  // Who names a step stays there.
+  put(words, "", FLAT, state.page, { ...first, follow: state.page.look.step === null });
   put(words, "", LOOK, state.page.look, NO_LOOK);
   for (const group of Object.keys(NESTED) as (keyof Nested)[]) {
     put(words, `${group}.`, NESTED[group] as Forms, state.page[group], first[group]);
@@ -110,7 +123,8 @@ export function decode(address: string): State {
   ) as unknown as Nested;
   const look = { ...NO_LOOK, ...get(words, "", LOOK as Forms) } as Look;
   const other = get(words, "b.", LOOK as Forms) as Partial<Look>;
-  const page: Page = { ...first, ...(get(words, "", FLAT as Forms) as Partial<Flat>), ...nested, look, other };
+  const follow = look.step === null;
+  const page: Page = { ...first, follow, ...(get(words, "", FLAT as Forms) as Partial<Flat>), ...nested, look, other };
   return {
     page,
     recent: fields(words.get("order")).filter((field) => field === "aggregate" || look[field] !== null),

@@ -8,13 +8,16 @@ import { useCallback, useMemo } from "react";
 import type { Request } from "../api/cache";
 import type { Floats } from "../api/client";
 import {
-  askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayout, askMetrics, askModules, askNotes, askPicture,
+  askCatalog, askGaps, askGraph, askHeat, askHistograms, askLayers, askLayout, askMetrics, askModules, askNotes,
+  askOverview, askPicture,
   askSamples, askSeries, askStepSample, askTensor, askTrial, askUnits, askView, askViews, saveLayout,
-  type SeriesOptions, type TensorKey,
+  type LayerRows, type SeriesOptions, type TensorKey,
 } from "../api/requests";
+import type { OverviewTable, OverviewTrial, TrialMetric } from "../api/overview";
 import type { PictureAnswer } from "../api/pictures";
 import type {
-  HeatTable, HistogramTable, MetricCurve, MetricTable, SampleTable, SeriesTable, StepSampleTable, StepTable, UnitTable,
+  HeatTable, HistogramTable, LayersTable, MetricCurve, MetricTable, SampleTable, SeriesTable, StepSampleTable,
+  StepTable, UnitTable,
 } from "../api/tables";
 import type {
   Catalog, Gap, Graph, Layout, Modules, Note, Statistic, Trial, ViewResult, Views, ViewSelection,
@@ -30,6 +33,7 @@ import { viewsVersion } from "./live";
 
 export type {
   Catalog, Floats, Gap, Graph, HeatTable, HistogramTable, Layout, Loaded, MetricCurve, MetricTable, Modules, Note,
+  OverviewTable, OverviewTrial, LayerRows, LayersTable, TrialMetric,
   SampleTable, SeriesOptions, SeriesTable, Statistic, StepTable, TensorKey, Trial, Union, UnitTable, ViewResult, Views,
   ViewSelection,
 };
@@ -123,6 +127,26 @@ const sourcesOf = new WeakMap<Union, readonly (readonly [string, string])[]>();
 export const useHeat = (
   trial: string | null, of: string | null, statistic: string, pass: number | null = null,
 ): Loaded<HeatTable> => useLoaded(trial === null || !statistic ? null : askHeat(trial, of ?? "value", statistic, pass));
+
+/** Layers × steps; the other kinds of value, and what else is likely to be chosen, are fetched ahead. */
+export function useLayers(
+  key: TensorKey | null, trial: string | null, of: string | null, statistic: string, rows: LayerRows,
+  likely: readonly string[] = [], canBe: (of: string) => boolean = () => true,
+): Loaded<LayersTable> {
+  const isWanted = trial !== null && of !== null && statistic !== "";
+  const beside = isWanted ? likely.map((name) => askLayers(trial, of, name, rows)) : [];
+  const rowsOf = (next: string): LayerRows => (next === "update" ? "parameters" : rows);
+  const ask: Question["ask"] = (next) =>
+    next && canBe(next.of) ? askLayers(next.trial, next.of, statistic, rowsOf(next.of)) : null;
+  useAhead(isWanted && key ? [{ trial, key, step: null, type: null, ask, beside }] : NO_QUESTIONS);
+  return useLoaded(isWanted ? askLayers(trial, of, statistic, rows) : null);
+}
+
+/** The same of outputs and parameters together, for a single row of it. */
+export const useEvidence = (trial: string | null, of: string, statistic: string): Loaded<LayersTable> =>
+  useLoaded(trial === null || !statistic ? null : askLayers(trial, of, statistic, null));
+
+export const useOverview = (): Loaded<OverviewTable> => useLoaded(askOverview);
 
 export const useSeries = (
   key: TensorKey | null, statistics: readonly string[], options: SeriesOptions = {},

@@ -1,16 +1,14 @@
 /** What looks wrong in the trials on the page: asked for once the page rests, kept up to date, chosen, silenced. */
 import { useEffect, useMemo, useSyncExternalStore } from "react";
-import { askFindings, saveSilence } from "../api/requests";
-import type { Finding, Findings } from "../api/types";
+import { askFindings, askOverviewFindings, saveSilence } from "../api/requests";
+import type { Finding, Findings, OverviewFindings } from "../api/types";
 import { changeLook, mergePage } from "./changes";
 import { partsOf } from "./codec";
-import type { Look, Page, Shown, State } from "./look";
+import type { Look, PagePart, Shown, State } from "./look";
 import { useAll, type LoadedAll } from "./many";
-import { cache } from "./resource";
+import { cache, useLoaded } from "./resource";
 import { shownNow } from "./shown";
 import { change, getState } from "./store";
-
-type PagePart = Partial<Omit<Page, "look" | "other">>;
 
 const AGAIN_MS = 2000; // a news that was missed must not leave the page waiting
 
@@ -44,9 +42,41 @@ export function useFindingsOf(trials: readonly string[]): LoadedAll<Findings> {
   return loaded;
 }
 
+/** Of all trials, as one list; null while nothing is known. */
+export function useOverviewFindings(): OverviewFindings | null {
+  const isTime = useSyncExternalStore(watch, () => hasBegun);
+  const found = useLoaded(isTime ? askOverviewFindings : null);
+  const isWaiting = found.value?.checking ?? false;
+  useEffect(() => {
+    if (!isWaiting) return;
+    const timer = setTimeout(() => cache.invalidate((key) => key === askOverviewFindings.key), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [isWaiting, found]);
+  return found.value;
+}
+
 export function useFindings(trial: string | null): Findings | null {
   const trials = useMemo(() => (trial === null ? NOTHING : [trial]), [trial]);
   return useFindingsOf(trials).values[0] ?? null;
+}
+
+const PATIENCE_MS = 600;
+
+/** What is known of a trial: at once if it is there, else when it has come, or null after a moment. */
+export function whenFound(trial: string): Promise<Findings | null> {
+  const { key } = askFindings(trial);
+  const now = (): Findings | null => cache.peek(key).value as Findings | null;
+  return new Promise((done) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      stop();
+      done(now());
+    };
+    const stop = cache.watch(key, () => now()?.checked && finish());
+    const timer = setTimeout(finish, PATIENCE_MS);
+    cache.want(askFindings(trial));
+    if (now()?.checked) finish();
+  });
 }
 
 export function refreshFindings(trial: string): void {

@@ -1,7 +1,7 @@
 /** News of a running training: what has grown is asked for again; the selection is never touched, unless following. */
 import { useSyncExternalStore } from "react";
 import { listen } from "../api/events";
-import { askCatalog, askFindings, askViews, growsWith } from "../api/requests";
+import { askCatalog, askFindings, askOverview, askOverviewFindings, askViews, growsWith } from "../api/requests";
 import { cache } from "./resource";
 import { shownNow } from "./shown";
 import { adjust, getState } from "./store";
@@ -48,16 +48,28 @@ function refresh(trial: string): void {
   waiting.set(trial, setTimeout(run, AT_MOST_EVERY_MS / 4));
 }
 
-/** Who looks at the newest step of the newest trial because nobody chose stays there when there is a newer one. */
+/** Of hundreds of trials each is a piece of news: what is said of all is asked for once in a while. */
+function againSoon(key: string): void {
+  if (waiting.has(key)) return;
+  const run = (): void => {
+    waiting.delete(key);
+    cache.invalidate((each) => each === key);
+  };
+  waiting.set(key, setTimeout(run, AT_MOST_EVERY_MS));
+}
+
+/** Who looks at the newest trial because nobody chose stays with it; and at its step, unless following. */
 function stayHere(): void {
   const state = getState();
   const { look, follow, trials } = state.page;
   const { trial, step } = shownNow("a");
-  if (follow || trial === null || step === null) return;
+  if (trial === null || step === null) return;
   const isNewestTrial = trials.length === 0 && look.trial === null;
-  if (look.step !== null && !isNewestTrial) return;
-  const page = { ...state.page, look: { ...look, step: look.step ?? step }, trials: isNewestTrial ? [trial] : trials };
-  adjust({ ...state, page, recent: look.step === null ? [...state.recent, "step"] : state.recent });
+  const isFixed = follow || look.step !== null;
+  if (isFixed && !isNewestTrial) return;
+  const stayed = isFixed ? look : { ...look, step };
+  const page = { ...state.page, look: stayed, trials: isNewestTrial ? [trial] : trials };
+  adjust({ ...state, page, recent: isFixed ? state.recent : [...state.recent, "step"] });
 }
 
 /** To be called once. */
@@ -73,11 +85,15 @@ export function goLive(): () => void {
     },
     catalog() {
       stayHere();
-      cache.invalidate((key) => key === askCatalog.key);
+      cache.invalidate((key) => key === askCatalog.key || key.startsWith("overview"));
       tell({ reachable: true, heard: Date.now() });
     },
     findings({ trial }) {
       cache.invalidate((key) => key === askFindings(trial).key);
+      againSoon(askOverviewFindings.key);
+    },
+    overview() {
+      cache.invalidate((key) => key === askOverview.key || key === askCatalog.key);
     },
     views() {
       version++;
@@ -90,7 +106,7 @@ export function goLive(): () => void {
         stayHere();
         sizes.clear();
         cache.retry();
-        cache.invalidate((key) => key === askCatalog.key || /^(grows|findings) /.test(key));
+        cache.invalidate((key) => key === askCatalog.key || /^(grows|findings|overview)\b/.test(key));
       }
       if (is !== connection.reachable) tell({ ...connection, reachable: is });
     },

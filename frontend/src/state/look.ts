@@ -3,7 +3,9 @@
 import { UNIT_STATISTICS } from "../api/types";
 
 /** In the order of the bar and of the keys 1, 2, …; all but the graph have a folder of this name in panels. */
-export const TABS = ["graph", "metrics", "compare", "network", "notes", "views", "run", "findings"] as const;
+export const TABS = [
+  "overview", "layers", "graph", "compare", "metrics", "network", "notes", "views", "run", "findings",
+] as const;
 export type Tab = (typeof TABS)[number];
 
 export const AGGREGATES = UNIT_STATISTICS;
@@ -11,6 +13,9 @@ export const AGGREGATES = UNIT_STATISTICS;
 export type Aggregate = (typeof AGGREGATES)[number];
 
 export type Pane = "a" | "b";
+
+export const HEAT_MODES = ["absolute", "past", "blocks", "trial", "difference"] as const;
+export type HeatMode = (typeof HEAT_MODES)[number];
 
 /** What one pane looks at. Null: nobody chose, the best is taken. */
 export interface Look {
@@ -40,11 +45,37 @@ export interface Page {
   readonly look: Look;
   /** Pane B: only what differs from A; linked fields are absent. Empty: no comparison. */
   readonly other: Partial<Look>;
+  /** Colours of the graph and of layers × steps; `blocks` and `trial` are of the latter, A − B of the former. */
   readonly heat: {
     readonly statistic: string;
-    readonly mode: "absolute" | "past" | "difference";
+    readonly mode: HeatMode;
     /** Ends of the colours; null: from the numbers themselves. */
     readonly range: readonly number[] | null;
+  };
+  readonly overview: {
+    /** Text, or an expression over columns. */
+    readonly filter: string;
+    /** A column; with a minus before it, the largest first. Empty: the worst first. */
+    readonly sort: string;
+    /** Null: as it likes. */
+    readonly columns: readonly string[] | null;
+    readonly chart: "none" | "parallel" | "scatter";
+    readonly x: string;
+    readonly y: string;
+    /** All findings are listed. */
+    readonly all: boolean;
+  };
+  readonly layers: {
+    /** "auto": what the selected layer is. */
+    readonly rows: "auto" | "outputs" | "parameters";
+    /** Where they happened, or all equally wide. */
+    readonly columns: "true" | "equal";
+    readonly order: "network" | "differs";
+    readonly filter: string;
+    /** Open modules; null: as it likes. */
+    readonly open: readonly string[] | null;
+    /** The trial that it is compared with; empty: nobody chose. */
+    readonly other: string;
   };
   readonly edges: "selected" | "all";
   /** Open groups of the graph; null: as it likes. */
@@ -76,9 +107,14 @@ export interface Page {
   readonly notes: string;
   /** Chosen custom view. */
   readonly view: string | null;
-  /** The newest step is taken as soon as there is one. */
+  /** The newest step is taken as soon as there is one: until somebody chooses a step. */
   readonly follow: boolean;
 }
+
+type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
+/** Anything that is no choice of what to look at; of a group only what changes. */
+export type PagePart =
+  Partial<Omit<Page, "look" | "other" | Group>> & { readonly [G in Group]?: Partial<Page[G]> };
 
 /** Everything in the address: the page, and which choices are newer, as the older ones give way. */
 export interface State {
@@ -95,11 +131,13 @@ export const NO_LOOK: Look = {
 };
 
 export const FIRST_PAGE: Page = {
-  tab: "graph",
+  tab: "overview",
   trials: [],
   look: NO_LOOK,
   other: {},
   heat: { statistic: "abs_mean", mode: "absolute", range: null },
+  overview: { filter: "", sort: "", columns: null, chart: "none", x: "", y: "", all: false },
+  layers: { rows: "auto", columns: "true", order: "network", filter: "", open: null, other: "" },
   edges: "all",
   open: null,
   camera: null,
@@ -111,7 +149,7 @@ export const FIRST_PAGE: Page = {
   finding: null,
   notes: "",
   view: null,
-  follow: false,
+  follow: true,
 };
 
 export const FIRST_STATE: State = { page: FIRST_PAGE, recent: [], recentOther: [] };

@@ -10,7 +10,7 @@ import type { StepTable } from "../api/tables";
 import { isSpelledOut, isTooLong, keptAs } from "../model/folding";
 import { changeLook, compareWith, mergePage, swapped } from "./changes";
 import { useWatched } from "./gate";
-import { type Look, type Page, type Pane, type Shown } from "./look";
+import { type Look, type Page, type PagePart, type Pane, type Shown } from "./look";
 import type { TensorColumns } from "./relax";
 import { cache, useLoaded } from "./resource";
 import { beginWork } from "./settled";
@@ -21,6 +21,7 @@ import { batchOf, entriesOf, indexOf, ofsOf } from "./world";
 
 export * from "./look";
 export { isBare } from "./shown";
+export { trialColor } from "./trial_color";
 
 export function usePage(): Page {
   return useWatched(watchState, () => getState().page);
@@ -54,9 +55,6 @@ export function useTrials(): readonly string[] {
     return keptTrials;
   });
 }
-
-/** The colour of the n-th trial on the page, as CSS. */
-export const trialColor = (place: number): string => `var(--trial-${(Math.max(place, 0) % 6) + 1})`;
 
 export interface Choices {
   readonly types: readonly string[];
@@ -144,7 +142,7 @@ function thoseOf(
 }
 
 /** A list of open modules that no address can hold gets a short name first; without an answer it stays as it is. */
-async function keepLong(part: Partial<Page>, open: readonly string[], transient: boolean): Promise<void> {
+async function keepLong(part: PagePart, open: readonly string[], transient: boolean): Promise<void> {
   const finish = beginWork();
   const trial = shownNow("a").trial ?? "";
   const kept = await keepOpened(trial, open).then(keptAs, () => open);
@@ -164,7 +162,7 @@ export const act = {
     change(changeLook(getState(), look, pane, shownNow(pane)), transient);
   },
   /** Anything that is no choice of what to look at; objects are merged one level deep. */
-  page(part: Partial<Omit<Page, "look" | "other">>, { transient = false }: { transient?: boolean } = {}): void {
+  page(part: PagePart, { transient = false }: { transient?: boolean } = {}): void {
     if (part.open && isSpelledOut(part.open) && isTooLong(part.open)) void keepLong(part, part.open, transient);
     else change(mergePage(getState(), part), transient);
   },

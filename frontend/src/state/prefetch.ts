@@ -32,6 +32,8 @@ export interface Question {
   readonly ask: (
     key: TensorKey | null, step: number | null, type: string | null, sample: number | null,
   ) => Request<unknown> | null;
+  /** Beside what is one choice away: what else it may be about next. */
+  readonly beside?: readonly Request<unknown>[];
 }
 
 const WAIT_MS = 60; // a drag passes many steps; only where it rests is worth it
@@ -103,13 +105,15 @@ function run(): void {
   const go = (): void => {
     if (shownNow("a") !== now || !isReachable()) return; // the user has moved on, and another run is about to begin
     const next = looks.shift();
-    if (!next) return cache.prefetch(requests);
+    if (!next) return cache.prefetch([...requests, ...[...questions.values()].flat().flatMap(besideOf)]);
     const then = shownIf(next);
     requests.push(...questionsOf(now, then));
     idle(go);
   };
   go();
 }
+
+const besideOf = ({ beside }: Question): readonly Request<unknown>[] => beside ?? [];
 
 /** Choices that are one step away, the likeliest first. */
 function nearLooks(now: Shown): Partial<Look>[] {

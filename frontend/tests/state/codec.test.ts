@@ -14,6 +14,14 @@ const EVERYTHING: State = {
     },
     other: { step: 0, trial: "leaky, run", role: null, sample: null },
     heat: { statistic: "", mode: "past", range: [0.001, 30] },
+    overview: {
+      filter: "lr > 1e-3 and findings = 0", sort: "-metric:loss", columns: ["lr", "data.seed, 1"], chart: "scatter",
+      x: "lr", y: "metric:loss", all: true,
+    },
+    layers: {
+      rows: "parameters", columns: "equal", order: "differs", filter: "mlp", open: ["blocks.0", "a,b"],
+      other: "leaky, run",
+    },
     edges: "selected",
     open: [],
     camera: [-12.5, 300, 0.75],
@@ -25,7 +33,7 @@ const EVERYTHING: State = {
     finding: "dead_units@a,b !&@gradient:total",
     notes: "nan=1&x",
     view: "attention",
-    follow: true,
+    follow: false,
   },
   recent: ["node", "step", "of", "trial"],
   recentOther: ["step", "trial"],
@@ -50,7 +58,7 @@ test.each(["", "-", "!", "-x", "!-", "long"])("a role or type called %o comes ba
 
 test("what is as in the beginning is left out", () => {
   expect(encode(FIRST_STATE)).toBe("");
-  const page = { ...FIRST_PAGE, look: { ...FIRST_PAGE.look, step: 400, of: "gradient:total" } };
+  const page = { ...FIRST_PAGE, follow: false, look: { ...FIRST_PAGE.look, step: 400, of: "gradient:total" } };
   expect(encode({ ...FIRST_STATE, page, recent: ["of"] })).toBe("v=1&step=400&of=gradient:total&order=o");
 });
 
@@ -62,6 +70,6 @@ test.each(["", "nonsense", "v=2&tab=metrics", "v=1", "%%%", "v=1&tab=nowhere&ste
 test("what makes no sense leaves the rest alone", () => {
   const { page } = decode("v=1&tab=nowhere&step=12&values.axes=1,x,0&metrics.smoothing=NaN");
   expect(page).toEqual({
-    ...FIRST_PAGE, look: { ...FIRST_PAGE.look, step: 12 }, values: { ...FIRST_PAGE.values, axes: [1, 0] },
+    ...FIRST_PAGE, follow: false, look: { ...FIRST_PAGE.look, step: 12 }, values: { ...FIRST_PAGE.values, axes: [1, 0] },
   });
 });

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from endoscope.cli import following
 from endoscope.cli.following import EVERY_SECS
 from endoscope.errors import BadArgument, EndoscopeError
-from endoscope.findings.finding import ERROR, NO_STEPS, SEVERITIES
+from endoscope.findings.finding import ERROR, INFO, NO_STEPS, SEVERITIES
 
 if TYPE_CHECKING:
     from endoscope.findings.finding import Finding
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "say what looks wrong in recordings"
 NOT_CHECKED = 3  # exit code, also for trials without a step; 0: nothing above info, 1: warnings, 2: errors
-_WIDTH = 100
-_MOST_NODES = 5  # that are named beside the first one
+_FEWEST = 20  # samples or steps with what is explained: fewer are no base for advice
 _MOST_PAIRS = 20  # of things that happen together
 
 
@@ -32,7 +30,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trial", metavar="T", help="only this trial of the folder")
     parser.add_argument("--rank", metavar="N", type=int, help="only what this rank has recorded")
     parser.add_argument("--only", metavar="CHECK", action="append", help="only this check; may be given several times")
+    parser.add_argument("--level", choices=SEVERITIES, default=INFO, help="say nothing below this (default: info)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="all causes, remedies, consequences and infos")
     parser.add_argument("--json", action="store_true", help="print a list of objects")
+    parser.add_argument(
+        "--deep", metavar="SCRIPT:FUNCTION", help="also try the model: the function returns it and a batch"
+    )
     parser.add_argument(
         "--silence", metavar="CHECK[@NODE]", action="append", help="never report this again in the trial"
     )
@@ -67,14 +70,15 @@ def _check(path: Path, options: argparse.Namespace) -> int:
 
     import endoscope
 
-    findings = endoscope.diagnose(path, checks=_names(options.only), rank=options.rank)
+    findings = [*_probed(options.deep), *endoscope.diagnose(path, checks=_names(options.only), rank=options.rank)]
+    findings = [one for one in findings if SEVERITIES.index(one.severity) >= SEVERITIES.index(options.level)]
     together = endoscope.correlate(path) if options.together else []
     if options.json:
         plain = [finding.to_dict() for finding in findings]
         pairs = [pair.to_dict() for pair in together]
         print(json.dumps({"findings": plain, "together": pairs} if options.together else plain, indent=2))
     else:
-        _print(findings, path, options.rank)
+        _print(findings, path, options)
         if options.together:
             _print_together(together)
     return max(map(_exit_code, findings), default=0)
@@ -91,11 +95,12 @@ def _follow(path: Path, options: argparse.Namespace) -> int:
     import json
 
     import endoscope
+    from endoscope.cli.told import entry
 
     numbers = itertools.count(1)
 
     def tell(finding: Finding) -> None:
-        text = json.dumps(finding.to_dict()) if options.json else _text(next(numbers), finding) + "\n"
+        text = json.dumps(finding.to_dict()) if options.json else entry(next(numbers), finding) + "\n"
         print(text, flush=True)
 
     names = _names(options.only)
@@ -120,10 +125,49 @@ def _exit_code(finding: Finding) -> int:
     return NOT_CHECKED if is_unchecked else SEVERITIES.index(finding.severity)
 
 
-def _print(findings: Sequence[Finding], path: Path, rank: int | None) -> None:
-    for number, finding in enumerate(findings, start=1):
-        print(_text(number, finding), end="\n\n")
-    _print_conclusion(findings, path, rank)
+def _probed(deep: str | None) -> Sequence[Finding]:
+    """What only a try can tell: whether samples of a batch influence each other."""
+    if deep is None:
+        return []
+    import endoscope
+    from endoscope.cli.trying.building import build
+
+    model, inputs = build(deep)
+    return endoscope.probe_batch(model, inputs)
+
+
+def _print(findings: Sequence[Finding], path: Path, options: argparse.Namespace) -> None:
+    from endoscope.cli.told import told
+
+    for text in told(findings, _trials(path), options.verbose):
+        print(text, end="\n\n")
+    _print_conclusion(findings, path, options.rank)
+    for line in _next(findings, path, options.verbose):
+        print(line)
+
+
+def _trials(path: Path) -> list[str]:
+    from endoscope.query.open import look
+    from endoscope.query.recording import Recording
+
+    found = look(path)
+    return [found.name] if isinstance(found, Recording) else list(found)
+
+
+def _next(findings: Sequence[Finding], path: Path, verbose: bool) -> list[str]:
+    """What to type now."""
+    serious = [one for one in findings if one.severity != INFO and one.check != NO_STEPS]
+    if not serious:
+        return []
+    lines = ["Next:"]
+    if any(one.check == "nonfinite" for one in serious):
+        lines.append(f"   endoscope origin {path}      which operation made the first NaN")
+    if any("--deep" in remedy for one in serious for remedy in one.remedies):
+        lines.append(f"   endoscope check {path} --deep script.py:build      do samples of a batch mix?")
+    if not verbose:
+        lines.append(f"   endoscope check {path} -v      all causes and remedies, what follows, and infos")
+    lines.append(f"   endoscope show {path}      the page, where each finding is shown")
+    return lines
 
 
 def _print_conclusion(findings: Sequence[Finding], path: Path, rank: int | None) -> None:
@@ -138,49 +182,17 @@ def _print_conclusion(findings: Sequence[Finding], path: Path, rank: int | None)
 
 
 def _print_together(pairs: Sequence[Correlation]) -> None:
+    from endoscope.cli.told import wrapped
+
+    pairs = [pair for pair in pairs if not pair.between_outliers and pair.n >= _FEWEST]
     if not pairs:
         print("\nNothing happens together more often than by chance.")
         return
     print("\nTogether more often than by chance, the strongest first:\n")
     for pair in pairs[:_MOST_PAIRS]:
-        print("\n".join(_wrapped("", pair.sentence)))
+        print("\n".join(wrapped("", pair.sentence)))
     if len(pairs) > _MOST_PAIRS:
         print(f"   … and {len(pairs) - _MOST_PAIRS} more; --json prints all.")
-
-
-def _text(number: int, finding: Finding) -> str:
-    where = f" at {finding.node}" if finding.node else ""
-    where += f" ({finding.role})" if finding.role else ""
-    where += f", {finding.of}" if finding.of not in ("value", "parameter") else ""
-    lines = [f"{number}. {finding.severity.upper()}  {finding.title}{where}   [{finding.check}, {finding.trial}]"]
-    lines += _wrapped("", finding.detail)
-    if finding.check != NO_STEPS:
-        lines += _wrapped("seen: ", _when(finding))
-    if finding.source:
-        lines += _wrapped("source: ", finding.source)
-    if finding.follows:
-        lines += _wrapped("follows: ", f"probably from {finding.follows}")
-    if finding.also:
-        more = len(finding.also) - _MOST_NODES
-        named = ", ".join(finding.also[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
-        lines += _wrapped("also: ", named)
-    lines += [line for cause in finding.causes for line in _wrapped("cause? ", cause)]
-    lines += [line for remedy in finding.remedies for line in _wrapped("try: ", remedy)]
-    return "\n".join(lines)
-
-
-def _when(finding: Finding) -> str:
-    steps = f"step {finding.first_step}"
-    if finding.last_step != finding.first_step:
-        steps = f"steps {finding.first_step} to {finding.last_step}"
-    types = f" of type {', '.join(map(repr, finding.types))}" if any(finding.types) else ""
-    samples = f"; samples {', '.join(map(str, finding.samples[:10]))}" if finding.samples else ""
-    return f"{steps}{types}{samples}"
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    start = " " * 3
-    return textwrap.wrap(text, _WIDTH, initial_indent=start + head, subsequent_indent=start + " " * len(head))
 
 
 def _list() -> int:

@@ -19,6 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl+C."""
+    from endoscope.query import places
     from endoscope.server import launch
 
     if not options.views:
@@ -29,6 +30,9 @@ def run(options: argparse.Namespace) -> int:
 
     def announce(address: str) -> None:
         print(f"Endoscope shows {options.path} at  {address}{at}", flush=True)
+        if places.is_to_come(options.path):
+            print(f"{places.why_nothing(options.path)}", flush=True)
+            print("The page waits, and shows the first trial as soon as it begins.", flush=True)
         print("Press Ctrl+C to stop.", flush=True)
 
     asked = {"port": options.port, "host": options.host, "views": options.views, "browser": options.open and not at}

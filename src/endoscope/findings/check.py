@@ -69,6 +69,7 @@ class Evidence:
     of: str = "own"  # of what the finding is about, of the "gradient" of every loss, or of the "update"
     units: str = ""  # statistic of units of which the report has a picture; empty: none
     page: str = ""  # the statistic that the page shows; empty: the first of `statistics`
+    past: bool = False  # the page shows it against the layer's own past: it is a change, and not a size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ class Check:
     causes: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     thresholds: Limits = field(default_factory=dict)  # name -> default
+    quantity: str = ""  # under which the table of healthy trainings has what `value` of a finding is
     evidence: Evidence | None = None  # None: the page goes on to show what it shows
     explained_by: tuple[str, ...] = ()  # checks whose findings are probably causes of this one
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -17,6 +18,7 @@ from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
+from endoscope.findings.reference import Usual, beyond, usual
 from endoscope.findings.registry import all_checks, choose
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
@@ -111,6 +113,8 @@ def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
 def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
     check, seen = entry.check, entry.seen
     key = seen.tensor.key if seen.tensor is not None else None
+    compared = check.quantity and seen.tensor is not None and seen.cause in ("", "high", "low", "large", "small")
+    found = usual(facts, seen.tensor, check.quantity) if compared and seen.tensor is not None else None
     causes, remedies = ((), ()) if seen.cause == "failed" else (check.causes, check.remedies)
     return Finding(
         check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
@@ -118,10 +122,18 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
         first_step=int(seen.steps[0]) if len(seen.steps) else 0,
         last_step=int(seen.steps[-1]) if len(seen.steps) else 0,
         types=seen.types, samples=seen.samples, value=float(seen.value), threshold=float(seen.threshold),
-        source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
+        strength=_strength(seen, found), usual=None if found is None else (found.low, found.high),
+        steps=len(seen.steps), source=source_of(seen, facts), causes=causes if seen.causes is None else seen.causes,
         remedies=remedies if seen.remedies is None else seen.remedies,
-        link=link_to(seen, facts.trial, check.page_statistic), also=entry.also,
+        link=link_to(seen, facts, check), also=entry.also,
     )  # fmt: skip
+
+
+def _strength(seen: Seen, found: Usual | None) -> float:
+    """Beside healthy trainings if they are known, else beside the threshold."""
+    if found is not None and math.isfinite(seen.value):
+        return beyond(float(seen.value), found)
+    return math.exp(min(ranking.size(seen), 700.0)) if seen.threshold > 0 and seen.value > 0 else 1.0
 
 
 def source_of(seen: Seen, facts: Facts) -> str:
@@ -137,19 +149,27 @@ def source_of(seen: Seen, facts: Facts) -> str:
     return ""
 
 
-def link_to(seen: Seen, trial: str, statistic: str) -> str:
+def link_to(seen: Seen, facts: Facts, check: Check) -> str:
     """The view of the page that shows it: what the page itself would write behind the # of its address."""
-    words = {"v": "1", "tab": "graph" if seen.tensor is not None else "metrics", "trial": trial}
+    words = {"v": "1", "tab": "layers" if seen.tensor is not None else "metrics", "trial": facts.trial}
     if len(seen.types) == 1 and seen.types[0]:
         words["type"] = ("!" if seen.types[0][0] in "-!" else "") + seen.types[0]
     if len(seen.steps):
         words["step"] = str(int(seen.steps[0]))
     if seen.tensor is not None:
         key = seen.tensor.key
-        words |= {"of": "value" if key.of == "parameter" else key.of, "node": key.node}
+        words |= {"of": _shown_of(key.of, facts, check), "node": key.node}
         words |= {"pass": str(key.pass_)} if key.pass_ != 1 else {}
         if key.role:
             words["role"] = ("!" if key.role[0] in "-!" else "") + key.role
-        if statistic:
-            words |= {"heat.statistic": statistic, "series.statistic": statistic}
+        if check.evidence:
+            words |= {"heat.statistic": check.page_statistic, "series.statistic": check.page_statistic}
+            words["heat.mode"] = "past" if check.evidence.past else "absolute"
     return "#" + "&".join(f"{name}={quote(word, safe=':/,!')}" for name, word in words.items())
+
+
+def _shown_of(of: str, facts: Facts, check: Check) -> str:
+    """What is looked at: of a parameter that lacks a gradient it is the gradient."""
+    if check.evidence and check.evidence.of == "gradient" and of in ("value", "parameter"):
+        return next((f"gradient:{loss}" for loss in facts.gradients), "value")
+    return "value" if of == "parameter" else of

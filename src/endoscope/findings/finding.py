@@ -29,6 +29,9 @@ class Finding:
     samples: tuple[int, ...] = ()  # of the batch of the first step, where known
     value: float  # what was measured
     threshold: float  # beyond which it is reported
+    strength: float = 1.0  # how many times beyond what healthy trainings show, or else beyond the threshold
+    usual: tuple[float, float] | None = None  # where 98 of 100 healthy ones of this kind lie; None: not known
+    steps: int = 0  # recorded steps at which it was seen
     source: str = ""  # file:line of the user's code that made the tensor
     causes: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
@@ -46,7 +49,7 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, which has no NaN and no infinity."""
         found = asdict(self)
-        for name in ("value", "threshold"):
+        for name in ("value", "threshold", "strength"):
             if not math.isfinite(found[name]):
                 found[name] = None
         return found

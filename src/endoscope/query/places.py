@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import os
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from endoscope.errors import NotARecording
+from endoscope.errors import NewerFormat, NotARecording
 from endoscope.store import description, paths
+from endoscope.store.commits import journal
 
+_MOST_OF_A_LAST_LINE = 4096  # bytes; the line that ends a trial names few files
 _MOST_LOOKED_AT = 200  # subfolders, when an error wants to be helpful
 
 
@@ -20,6 +24,17 @@ def is_one_trial(path: str | PathLike[str]) -> bool:
     if folder.is_dir() and paths.trials_in(folder):
         return False
     raise NotARecording(_why_not(folder))
+
+
+def is_to_come(path: str | PathLike[str]) -> bool:
+    """Whether nothing is there yet: no such folder, or one without anything in it."""
+    folder = Path(path).expanduser()
+    return not folder.exists() or (folder.is_dir() and next(folder.iterdir(), None) is None)
+
+
+def why_nothing(path: str | PathLike[str]) -> str:
+    """The same as a sentence, with what was perhaps meant."""
+    return _why_not(Path(path).expanduser())
 
 
 def of_rank(trial: Path, rank: int) -> Path:
@@ -36,6 +51,43 @@ def check(path: str | PathLike[str]) -> None:
     """Raise what opening it would, if that can be told already."""
     if is_one_trial(path):
         description.read(Path(path).expanduser())
+
+
+def begun(trial: Path) -> tuple[float, dict[str, Any]]:
+    """When a trial began, in unix seconds, and its configuration; 0 and nothing if that is lost, or cannot be read."""
+    try:
+        found = description.read(trial)[0]
+    except NewerFormat:
+        return 0.0, {}
+    return float(found.get("created", 0.0)), dict(found.get("config", {}))
+
+
+def signs(trial: Path) -> list[Path]:
+    """Files that change whenever anything is added to a trial, or to one rank of it."""
+    if rank_in(trial) is not None:
+        return [trial.parent / paths.TRIAL, trial / paths.JOURNAL]
+    try:
+        ranks = sorted(entry.path for entry in os.scandir(trial) if entry.name.startswith("rank-"))
+    except OSError:
+        ranks = []
+    return [trial / paths.TRIAL, *(Path(rank) / paths.JOURNAL for rank in ranks)]
+
+
+def has_ended(trial: Path) -> bool:
+    """Whether a trial ended properly, by the last line of each of its journals."""
+    _, *journals = signs(trial)
+    return bool(journals) and all(_is_closed(file) for file in journals)
+
+
+def _is_closed(file: Path) -> bool:
+    try:
+        with file.open("rb") as journal_file:
+            journal_file.seek(max(0, journal_file.seek(0, os.SEEK_END) - _MOST_OF_A_LAST_LINE))
+            lines = journal_file.read().splitlines()
+    except OSError:
+        return False
+    last = journal.from_line(lines[-1]) if lines else None
+    return last is not None and last.kind == "close"
 
 
 def _why_not(folder: Path) -> str:

@@ -1,13 +1,14 @@
-"""What looks wrong in one trial, computed in a process of its own: `python -m endoscope.server.findings_process TRIAL`,
-or of one rank, if that is the path of a rank's folder.
+"""What looks wrong in trials, computed in a process of its own: `python -m endoscope.server.findings_process`.
 
 Checking a large recording keeps Python busy for seconds, and whoever clicks meanwhile would wait for it. This process
-has a low priority and one thread, and gives its memory back when it ends. It prints one line of JSON: `Checked`.
+has a low priority and one thread, and gives its memory back when it ends. For each line that it reads, the path of a
+trial, or of one rank's folder, as JSON, it prints one line of JSON: `Checked`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import time
@@ -74,11 +75,12 @@ def give_way() -> None:
             Path("/proc/self/autogroup").write_text("19", encoding="ascii")
 
 
-def main(trial: str) -> None:
+def main() -> None:
     give_way()
     out, sys.stdout = sys.stdout, sys.stderr  # what is printed by others must not stand in the answer
-    print(to_json(checked(Path(trial))), file=out, flush=True)
+    for line in sys.stdin:
+        print(to_json(checked(Path(json.loads(line)))), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

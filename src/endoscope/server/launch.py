@@ -81,12 +81,17 @@ def start(
     browser: bool,
     announce: Callable[[str], None] | None = None,
 ) -> Viewer:
-    """The same. `announce` is told the address as soon as a browser may ask for it, though it will have to wait."""
+    """The same. `announce` is told the address as soon as a browser may ask for it, though it will have to wait.
+
+    With it, a folder that is empty or not there yet is no mistake: the page waits for the first trial.
+    """
     _check_views(views)
     access = Access.of_host(host)
     bound = bind(host, port)
     try:
-        places.check(path)
+        waits = announce is not None and places.is_to_come(path)
+        if not waits:
+            places.check(path)
         address = _address(access, bound.getsockname()[1])
         if announce is not None:
             sys.setswitchinterval(_SWITCH_SECS)  # the process is ours alone
@@ -120,7 +125,7 @@ def _serve(
         from endoscope.server.custom_views.views import Views
         from endoscope.server.library import Library
 
-        library = Library(path)
+        library = Library(path, waits=True)
         app = application.create(library, Views(views), access)
         serving.at_end(app.state.live.stop)
         library.prepare()

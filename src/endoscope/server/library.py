@@ -9,10 +9,12 @@ import re
 import threading
 import time
 import warnings
+from collections import OrderedDict
 from os import PathLike
 from pathlib import Path
+from weakref import WeakSet
 
-from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed
+from endoscope.errors import DamageWarning, EndoscopeError, LookupFailed, NotARecording
 from endoscope.query import bulk, places
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
@@ -20,6 +22,7 @@ from endoscope.query.recording import Recording
 from endoscope.query.trial import of_folder
 
 _OF_RANK = re.compile(r"(.+):rank-(\d{1,9})")
+_MOST_OPEN = 24  # trials; each takes about a megabyte
 _MOST_MAPPED = 110 << 20  # bytes in memory, libraries included; above, mapped files are let go of
 _STALE_SECS = 2.0  # longer than a page that listens lets pass, so that no news is taken away from it
 _FIRST_LOOK_SECS = 1.5  # what a page begins with is read meanwhile; two who read would only wait for each other
@@ -29,30 +32,47 @@ class Library:
     """One trial, or a folder of trials. May be shared by threads.
 
     A name from an address is only ever a key of a mapping that was filled by looking into the folder, so no address
-    can lead out of it.
+    can lead out of it. Of hundreds of trials only those that were looked at last are open.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, waits: bool = False) -> None:
+        """`waits`: the folder may be empty, or not there yet."""
         self.path = Path(path).expanduser()
         self._lock = threading.RLock()
         self._states: dict[str, tuple[int, int, int, bool]] = {}
-        self._open: dict[str, Recording] = {}
-        self._warmed: set[Recording] = set()
+        self._open: OrderedDict[str, Recording] = OrderedDict()  # the last one asked for at the end
+        self._warmed: WeakSet[Recording] = WeakSet()
         self._asked_ranks: set[str] = set()  # names of single ranks that a page shows
-        self._folder: Recordings | None = None  # None if one trial is served
+        self._folder: Recordings | None = None  # None if one trial is served, or if nothing is there yet
+        self._waits = waits and places.is_to_come(self.path)
+        self._looked = time.monotonic()
+        if not self._waits:
+            self._begin()
+
+    def _begin(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)
             found = look(self.path)
-        self._looked = time.monotonic()
-        if isinstance(found, Recordings):
-            self._folder = found
-        else:
+        self._folder = found if isinstance(found, Recordings) else None
+        if isinstance(found, Recording):
             self._open[found.path.resolve().name] = found
 
     @property
     def names(self) -> list[str]:
         with self._lock:
             return list(self._open if self._folder is None else self._folder)
+
+    def paths(self) -> dict[str, Path]:
+        """Name -> folder of each trial; none of them is opened."""
+        with self._lock:
+            if self._folder is None:
+                return {name: recording.path for name, recording in self._open.items()}
+            return {name: self._folder.path / name for name in self._folder}
+
+    def opened(self) -> dict[str, Recording]:
+        """Those that somebody looks at."""
+        with self._lock:
+            return dict(self._open)
 
     def get(self, name: str) -> Recording:
         """A trial by name, or one rank of it (`NAME:rank-1`); raises an error that says why it cannot be read."""
@@ -63,6 +83,9 @@ class Library:
                 return self.get(trial).rank(rank)
             if name not in self._open:
                 self._open[name] = self._opened(name)
+                while len(self._open) > _MOST_OPEN:
+                    self._states.pop(self._open.popitem(last=False)[0], None)
+            self._open.move_to_end(name)
             found = self._open[name]
             found.tables.silence()
             if _mapped_bytes() > _MOST_MAPPED:
@@ -72,8 +95,8 @@ class Library:
 
     def folder_of(self, name: str) -> Path:
         """Where a trial lies; of one rank, where that has written."""
-        _, rank = self._split(name)
-        folder = self.get(name).path
+        trial, rank = self._split(name)
+        folder = self.paths().get(trial) or self.get(trial).path
         return folder if rank is None else places.of_rank(folder, rank)
 
     def _split(self, name: str) -> tuple[str, int | None]:
@@ -108,17 +131,17 @@ class Library:
             warnings.simplefilter("ignore", DamageWarning)
             return of_folder(self._folder.path / name)
 
+    def newest_first(self) -> list[str]:
+        """Names of all trials, by when they began, without opening any."""
+        created = {name: places.begun(path)[0] for name, path in self.paths().items()}
+        return sorted(created, key=lambda name: (-created[name], name))
+
     def newest(self) -> Recording:
-        """The trial that began last."""
-        found: list[Recording] = []
-        for name in self.names:
-            try:
-                found.append(self.get(name))
-            except EndoscopeError:
-                continue
-        if not found:
-            raise LookupFailed(f"None of the trials in {self.path} can be read.")
-        return max(found, key=lambda recording: recording.created)
+        """The trial that began last, of those that can be read."""
+        for name in self.newest_first():
+            with contextlib.suppress(EndoscopeError):
+                return self.get(name)
+        raise LookupFailed(f"None of the trials in {self.path} can be read.")
 
     def look_again(self) -> None:
         """For a page that begins: while no page listens, nobody looks at the files."""
@@ -127,22 +150,22 @@ class Library:
                 self.refresh()
 
     def refresh(self) -> list[str]:
-        """Take up what is new in the trials that were opened, and new trials; returns the names of those with news."""
+        """Take up what is new in the trials that are open, and new trials; returns the names of those with news."""
         with self._lock:
             self._looked = time.monotonic()
+            if self._waits and not places.is_to_come(self.path):
+                with contextlib.suppress(NotARecording):  # something is there, but no trial yet
+                    self._begin()
+                    self._waits = False
             if self._folder is not None:
                 self._folder.refresh()
                 names = self.names
-                self._open = {name: opened for name, opened in self._open.items() if name in names}
-                self._warmed &= set(self._open.values())
+                self._open = OrderedDict((name, opened) for name, opened in self._open.items() if name in names)
             found = {}
-            for name in self.names:
-                try:
-                    recording = self.get(name)
+            for name, recording in self._open.items():
+                with contextlib.suppress(EndoscopeError):
                     recording.refresh()
-                except EndoscopeError:
-                    continue
-                found[name] = (*recording.tables.state, recording.closed)
+                    found[name] = (*recording.tables.state, recording.closed)
             news = [name for name, state in found.items() if self._states.get(name) != state]
             self._states = found
             return news + [name for name in sorted(self._asked_ranks) if self._split(name)[0] in news]

@@ -23,6 +23,7 @@ from endoscope.server.answers import to_json
 from endoscope.server.checking import Checking
 from endoscope.server.custom_views.views import Views
 from endoscope.server.library import Library
+from endoscope.server.overview.summaries import Summaries
 
 POLL_SECS = 0.7
 _HEARTBEAT_SECS = 15.0  # a comment, so that a page that has gone is noticed
@@ -34,10 +35,17 @@ Event = tuple[str, Any]  # name, data
 class Live:
     """Everybody who listens, and the one task that looks."""
 
-    def __init__(self, library: Library, views: Views, checking: Checking | None = None) -> None:
+    def __init__(
+        self,
+        library: Library,
+        views: Views,
+        checking: Checking | None = None,
+        summaries: Summaries | None = None,
+    ) -> None:
         self._library = library
         self._views = views
         self._checking = checking or Checking(library)
+        self._summaries = summaries or Summaries(library)
         self._listeners: set[asyncio.Queue[Event | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._known = (library.names, views.stamp())
@@ -67,6 +75,7 @@ class Live:
         """Let everybody go; otherwise a server would wait for pages that wait for it."""
         self._is_over = True
         self._checking.stop()
+        self._summaries.stop()
         if self._task is not None:
             self._task.cancel()
         for queue in self._listeners:
@@ -82,7 +91,7 @@ class Live:
             await asyncio.sleep(POLL_SECS)
 
     def news(self) -> list[Event]:
-        """What has happened since the last look; the first one tells of every trial."""
+        """What has happened since the last look; the first one tells of every trial that is open."""
         try:
             grown = self._library.refresh()
         except (EndoscopeError, OSError):  # the folder has gone, or cannot be read at the moment
@@ -94,6 +103,8 @@ class Live:
         if stamp != self._known[1]:
             events.append(("views", wire.ViewsNews(file=str(self._views.file))))
         self._known = (names, stamp)
+        if self._summaries.has_news():
+            events.append(("overview", wire.OverviewNews(trials=len(names))))
         events += [("trial", self._news_of(name)) for name in grown]
         return events + [("findings", wire.FindingsNews(trial=name)) for name in self._checking.news()]
 

@@ -32,9 +32,9 @@ class TrialSummary(TypedDict):
     updated: float  # when something was last added
     steps: int  # recorded steps
     lastStep: int | None  # number of the newest recorded step
-    types: list[str]
     live: bool  # something was added a moment ago, and it has not ended
     closed: bool  # it ended properly
+    known: bool  # false: nothing of it has been read yet, so steps and times are not known
     readable: bool  # false: `problems` says why, and everything else here is empty
     problems: list[str]
     ranks: list[int]  # that can be looked at by themselves, as `NAME:rank-1`; empty for a trial of one process
@@ -57,6 +57,15 @@ class Statistic(TypedDict):
     isCount: bool  # colours show its share of all elements
     ofSamples: bool  # it is also known of each sample
     ofUnits: bool  # it is also known of each unit over the batch
+
+
+class Derived(TypedDict):
+    """A statistic that is made of others, for layers × steps."""
+
+    name: str
+    label: str
+    scale: Literal["log", "linear", "diverging"]
+    of: list[str]  # value, gradient, update: what it can be of
 
 
 class StepColumns(TypedDict):
@@ -87,6 +96,7 @@ class Trial(TypedDict):
     losses: list[str]
     reasons: list[str]  # why steps were recorded
     statistics: list[Statistic]  # that were recorded of whole tensors
+    derived: list[Derived]  # of layers × steps
     steps: StepColumns
     graphs: list[str]  # hashes
     metrics: list[str]  # names
@@ -246,6 +256,30 @@ class Finding(TypedDict):
     also: list[str]  # other nodes with the same symptom
 
 
+class OverviewFinding(TypedDict):
+    """The same finding in one trial or in many."""
+
+    finding: Finding  # as it is in `trial`, which has the worst
+    trial: str
+    trials: list[int]  # all that have it, as places in `OverviewFindings.trials`
+    followers: int  # findings of `trial` that it probably explains
+
+
+class OverviewFindings(TypedDict):
+    """What looks wrong in all trials. The lists have one entry for each trial."""
+
+    findings: list[OverviewFinding]  # the worst first; without those that follow from others, and without notices
+    checks: int  # that were run
+    checking: bool  # more is on its way
+    trials: list[str]
+    checked: list[bool]  # false: nothing is known yet
+    errors: list[int]
+    warnings: list[int]
+    notices: list[int]
+    lastStep: list[int | None]  # up to which step the findings hold
+    problems: list[str]  # why it could not be checked; empty where it could
+
+
 class SilencedCheck(TypedDict):
     """What nobody wants to hear of; kept in findings.json in the folder of the trial."""
 
@@ -296,6 +330,12 @@ class FindingsNews(TypedDict):
     """Event `findings`: there are newer ones, or others are silenced."""
 
     trial: str
+
+
+class OverviewNews(TypedDict):
+    """Event `overview`: more is known of some trial than the table of all trials says."""
+
+    trials: int  # how many there are
 
 
 class CatalogNews(TypedDict):
@@ -375,6 +415,42 @@ class HeatRow(_Pass):
     values: list[float]  # float32, of fixed length: one for each step; NaN where a step has no such tensor
 
 
+class LayersRow(_Pass):
+    """One tensor over all steps, for layers × steps; ordinals of the steps are in the schema, under `ordinals`."""
+
+    node: str
+    role: str
+    of: str
+    kind: str
+    values: list[float]  # float32, of fixed length: one for each step
+    states: list[int]  # uint8, the same: 0 absent, 1 a number, 2 some element is NaN, 3 some element is infinite
+
+
+class OverviewRow(TypedDict):
+    """One trial in the table of all, the newest first. Metadata `complete`: whether all have been read."""
+
+    name: str
+    known: int  # 0 not read yet, 1 read, 2 cannot be read
+    problem: str  # why it cannot be read, or what is damaged
+    created: float
+    updated: float
+    live: bool
+    closed: bool
+    steps: int  # recorded
+    lastStep: int  # number of the newest recorded step; -1: none
+    trainedTo: int  # number of the newest step that anything is known of; -1: none
+    cost: float  # share of the training's time that recording took; NaN if unknown
+    bytes: int  # on disk
+    config: str  # JSON, without the recorder's own report
+    metrics: list[str]
+    last: list[float]  # one for each of `metrics`, as are these
+    lowest: list[float]  # of the finite values
+    highest: list[float]
+    loss: str  # the metric of the curve
+    curveSteps: list[float]
+    curveValues: list[float]  # NaN where the metric is NaN or infinite
+
+
 class StepRow(_Pass):
     """One tensor at one step. Beside these, one column for each of the trial's statistics."""
 
@@ -423,6 +499,10 @@ class MetricRow(TypedDict):
     name: str
     value: float
     type: str
+
+
+def derived(one: Any) -> Derived:
+    return Derived(name=one.name, label=one.label, scale=one.scale, of=list(one.of))
 
 
 def statistic(one: stats.Statistic) -> Statistic:

@@ -25,12 +25,14 @@ def install(folder: Path, source: str) -> Path:
     return site
 
 
-def run(site: Path | None, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    site: Path | None, *arguments: str, folder: Path | None = None, typed: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Python with some arguments, where the plug-in is installed, or where none is."""
     paths = [str(SRC), *([str(site)] if site else [])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+    return subprocess.run(command, env=environment, cwd=folder, input=typed, capture_output=True, text=True)
 
 
 def train(root: Path, trial: str = "first", steps: int = 6, weight: float = 1.0) -> Path:

@@ -62,7 +62,7 @@ def test_what_is_installed_is_found_by_the_command_line_the_page_and_the_report(
     site, path = install(tmp_path, PLUG_IN), train(tmp_path / "runs", weight=1e-4)
     command = run(site, "-m", "endoscope", "check", str(path), "--only", "very_quiet")
     assert command.returncode == 1 and "very quiet" in command.stdout
-    page = run(site, "-m", "endoscope.server.findings_process", str(path))  # what the server asks
+    page = run(site, "-m", "endoscope.server.findings_process", typed=json.dumps(str(path)))  # what the server asks
     assert "very_quiet" in {one["check"] for one in json.loads(page.stdout)["findings"]}
     report = run(site, "-m", "endoscope", "report", str(path), "-o", str(tmp_path / "report.html"))
     assert report.returncode in (0, 1), report.stderr

@@ -85,7 +85,7 @@ def write_rank(
         writer.write_step(
             StepRecord(
                 number=number, type=step.type, time=1.7e9 + number, why="every step", graph_hash="g",
-                graph={"nodes": [{"node": one.key.node, "shape": list(one.key.shape)} for one in step.parts]},
+                graph=_graph(step),
                 keys=np.array(keys, np.int32), measured=measure([Request(one.tensor, one.key.batch_dim if
                 one.key.batch_dim >= 0 else None) for one in step.parts]), raw=raw, metrics=step.metrics,
                 raw_samples=next((one.samples for one in step.parts if one.samples is not None), ()),
@@ -95,6 +95,15 @@ def write_rank(
     writer.write_meshes([dict(mesh) for mesh in meshes])
     writer.close()
     return writer.path
+
+
+def _graph(step: Step) -> dict[str, Any]:
+    keys = [one.key for one in step.parts if one.key.of in ("value", "parameter")]
+    nodes = [
+        {"node": key.node, "role": key.role, "pass": key.pass_, "kind": key.kind, "module": "", "source": "",
+         "shape": list(key.shape)} for key in keys
+    ]  # fmt: skip
+    return {"nodes": nodes, "edges": []}
 
 
 def _world(meshes: Sequence[Any]) -> int:

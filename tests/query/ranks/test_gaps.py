@@ -50,7 +50,7 @@ def test_where_a_rank_is_missing_there_is_no_value(tmp_path: Path) -> None:
     for node, of in (("x", "value"), ("w", "parameter")):
         series = recording.series(node, "norm", of=of)
         assert np.isnan(series.values).tolist() == [False, True, False, True]
-        assert series.gaps == ("", "rank 1 did not record it at this step") * 2
+        assert series.gaps == ("", "rank 1 did not record it at this step; ask one rank: recording.rank(0)") * 2
         with pytest.raises(ValueNotKept, match=r"rank 1 did not record it at this step. Ask one rank: recording.rank"):
             recording.statistics(node, 1, of=of)
         with pytest.raises(ValueNotKept, match="rank 1 did not record it"):
@@ -76,7 +76,7 @@ def test_what_ranks_should_have_in_common_and_do_not(tmp_path: Path) -> None:
         path = write_rank(tmp_path, rank, {0: Step([_weight()]), 1: Step([_weight(1.0 + 0.5 * rank)])})
     series = endoscope.open(path).series("w", "norm")
     assert np.isnan(series.values).tolist() == [False, True]
-    assert series.gaps[1] == "ranks that should have the same tensor have different ones"
+    assert series.gaps[1].startswith("ranks that should have the same tensor have different ones")
     with pytest.raises(ValueNotKept, match="different ones"):
         endoscope.open(path).statistics("w", 1)
 
@@ -90,8 +90,8 @@ def test_what_makes_up_no_whole(tmp_path: Path, over: str, why: str) -> None:
         own = part("g", torch.full((2,), rank + 1.0), placed([over]) if over else "", of="gradient:loss")
         path = write_rank(tmp_path, rank, {0: Step([own])})
     recording = endoscope.open(path)
-    with pytest.raises(ValueNotKept, match=rf"{why}.*Ask one rank: recording\.rank\(0\)"):
-        recording.series("g", "norm", of="gradient:loss")
+    series = recording.series("g", "norm", of="gradient:loss")
+    assert np.isnan(series.values).all() and why in series.gaps[0] and "recording.rank(0)" in series.gaps[0]
     with pytest.raises(ValueNotKept, match=r"recording\.rank\(0\)"):
         recording.statistics("g", 0, of="gradient:loss")
     assert [(gap.node, gap.of) for gap in recording.gaps] == [("g", "gradient:loss")]
@@ -117,8 +117,7 @@ def test_shards_that_do_not_make_up_a_whole(tmp_path: Path) -> None:
     whole = torch.ones(6, 2)
     for rank, at in enumerate(((0, 3), (3, 5))):
         path = write_rank(tmp_path, rank, {0: Step([sharded("w", whole, 0, at, of="parameter")])})
-    with pytest.raises(ValueNotKept, match="do not make up a whole"):
-        endoscope.open(path).series("w", "norm")
+    assert "do not make up a whole" in endoscope.open(path).series("w", "norm").gaps[0]
 
 
 def test_singular_values_and_cosines_are_of_one_rank(tmp_path: Path) -> None:

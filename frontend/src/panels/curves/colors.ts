@@ -11,7 +11,7 @@ function listen(): void {
   onThemeChange(() => resolved.clear());
 }
 
-const TRIALS = 6;
+const TRIALS = 12;
 
 /** To be called while nothing is on the page yet: then colours are looked up in no time. */
 export function lookUpColors(): void {

@@ -40,7 +40,7 @@ export function useAllEntries(): AllEntries {
   return useMemo(
     () => ({
       trials: names.map((trial, i) => ({
-        trial, color: trialColor(i), known: values[i] ?? null, entries: entriesIn(values[i] ?? null),
+        trial, color: trialColor(trial), known: values[i] ?? null, entries: entriesIn(values[i] ?? null),
       })),
       problem,
     }),

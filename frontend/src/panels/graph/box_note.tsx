@@ -15,7 +15,8 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
   if (item.open) return <>close {item.address}</>;
   const record = hit.record >= 0 ? hit.record : state.faces[hit.item];
   const { node, role, pass, source } = model.source.nodes[record];
-  const { kind, shape, passes } = model.nodes[model.nodeOfRecord[record]];
+  const { kind, shape: first, passes } = model.nodes[model.nodeOfRecord[record]];
+  const shape = state.shapeAt?.(record) ?? first;
   const mark = state.itemMarks.find((each) => each.item === hit.item);
   return (
     <>

@@ -44,6 +44,7 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
   const wanted = useWanted();
   const { heat, scale, words, missing, history, apart } = useGraphHeat(model.source);
   const present = usePresent(union, model.source);
+  const shapeAt = useShapes(model.source);
   const marks = useMarks();
   const [arranging, setArranging] = useState(false);
   const latest = useRef(layout);
@@ -78,6 +79,7 @@ function Loaded({ model, union, open, layout, save, picture, pictureProblem, isC
       heatWords={words}
       history={history}
       apart={apart}
+      shapeAt={shapeAt}
       allEdges={edges === "all"}
       present={present}
       marks={marks}
@@ -118,6 +120,17 @@ function useWanted(): WantedNode {
   return useMemo(() => {
     return { name: chosen ?? node, count };
   }, [chosen, node, count]);
+}
+
+/** Shapes of the shown step: other steps may have had other batches. */
+function useShapes(source: GraphSource): (record: number) => readonly number[] | null {
+  const { trial, step, type } = useShown("a");
+  const table = useStep(trial, step, type).value;
+  return useCallback((record: number) => {
+    const { node, role, pass } = source.nodes[record];
+    const row = table?.find(node, "value", role, pass) ?? -1;
+    return table && row >= 0 ? table.shape(row) : null;
+  }, [source, table]);
 }
 
 /** Tensors that the shown step has; null if it has all. */

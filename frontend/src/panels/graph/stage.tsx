@@ -46,6 +46,7 @@ export interface GraphStageProps {
   readonly marks?: Marks | null;
   readonly history?: History | null;
   readonly apart?: Uint8Array | null;
+  readonly shapeAt?: GraphInput["shapeAt"];
   readonly pins?: Layout["pins"];
   /** Where the camera begins: x, y, scale; null: everything is fitted into view. */
   readonly camera?: readonly number[] | null;
@@ -79,13 +80,13 @@ const ARROWS: Record<string, Direction> = {
 export function GraphStage(props: GraphStageProps) {
   const { model, picture, problem = null, current, children } = props;
   const { heat = null, scale = null, allEdges = false, present = null, marks = null } = props;
-  const { history = null, apart = null } = props;
+  const { history = null, apart = null, shapeAt = null } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const [theme, setTheme] = useState(pageTheme);
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
   const shown = useGraphState(model, {
-    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart,
+    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt,
   });
 
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -262,12 +263,12 @@ type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
 /** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
 function useGraphState(model: GraphModel, input: Input): GraphState | null {
   const last = useRef<GraphState | null>(null);
-  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart } = input;
+  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt } = input;
   return useMemo(() => {
     if (!picture || picture.scene.model !== model) return last.current;
     last.current = graphState({ ...input, picture }, last.current);
     return last.current;
-  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart]);
+  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {

@@ -98,7 +98,7 @@ function useFrame(
   const starts = names.map((name) => summaryOf(name, catalog?.trials ?? [])?.created ?? 0).join();
   const trials = useMemo(() => {
     const start = starts.split(",").map(Number);
-    return names.map((name, i) => ({ name, color: trialColor(i), start: start[i] }));
+    return names.map((name, i) => ({ name, color: trialColor(name), start: start[i] }));
   }, [names, starts]);
   const typeNames = [...new Set(known.flatMap((trial) => trial.types))].join("\n");
   const types = useMemo(() => (typeNames ? typeNames.split("\n") : []), [typeNames]);

@@ -19,7 +19,7 @@ export function Panel() {
   const filter = usePart((page) => page.notes);
   const query = useDeferredValue(filter);
   const all = useMemo(
-    () => trials.map((trial, i) => ({ trial, color: trialColor(i), notes: loaded.values[i] ?? [] })),
+    () => trials.map((trial, i) => ({ trial, color: trialColor(trial), notes: loaded.values[i] ?? [] })),
     [trials, loaded],
   );
   const count = all.reduce((sum, { notes }) => sum + notes.length, 0);

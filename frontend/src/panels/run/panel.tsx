@@ -18,7 +18,7 @@ export function Panel() {
   const names = useTrials();
   const loaded = useTrialsOf(names);
   const trials = useMemo(
-    () => loaded.values.flatMap((trial, i): ColoredTrial[] => (trial ? [{ trial, color: trialColor(i) }] : [])),
+    () => loaded.values.flatMap((trial): ColoredTrial[] => (trial ? [{ trial, color: trialColor(trial.name) }] : [])),
     [loaded],
   );
   if (trials.length === 0) {

@@ -151,7 +151,7 @@ function usePicture(names: readonly string[], trial: Trial | null, type: string 
     const curves = metrics.values.flatMap((table, place) => {
       const curve = loss === null ? undefined : table?.curves.get(loss);
       const label = names.length > 1 ? `${names[place]} · ${loss}` : (loss ?? "");
-      return curve ? [{ label, steps: curve.steps, values: curve.values, color: trialColor(place) }] : [];
+      return curve ? [{ label, steps: curve.steps, values: curve.values, color: trialColor(names[place]) }] : [];
     });
     const ticks = ticksOf(trial, type);
     const ends = [...ticks.map((tick) => tick.step)];
@@ -159,7 +159,7 @@ function usePicture(names: readonly string[], trial: Trial | null, type: string 
     const from = ends.reduce((least, step) => Math.min(least, step), Infinity);
     const to = ends.reduce((most, step) => Math.max(most, step), -Infinity);
     // The main trial is drawn last, on top of the others.
-    const main = trialColor(trial ? names.indexOf(trial.name) : -1);
+    const main = trialColor(trial?.name ?? "");
     const inOrder = [...curves.filter(({ color }) => color !== main), ...curves.filter(({ color }) => color === main)];
     const there = spans.filter((span) => span.from <= to && span.to >= from);
     const nothing = { curves: [], ticks: [], spans: [], from: 0, to: 1 };

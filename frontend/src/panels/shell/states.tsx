@@ -4,17 +4,19 @@ import { giveToken } from "../../api/token";
 import { useCatalog, useTrial, type Catalog, type Trial } from "../../state/data";
 import { reach } from "../../state/keys";
 import { useConnection } from "../../state/live";
-import { useMainTrial } from "../../state/page";
+import { useMainTrial, usePart } from "../../state/page";
 import { Button, Empty } from "../../ui/parts";
 
 /** Null: there is something to look at. */
 export function useStateOfPage(): ReactNode {
   const catalog = useCatalog();
   const trial = useTrial(useMainTrial());
+  const isOverview = usePart((page) => page.tab === "overview");
   if (!catalog.value) return catalog.problem ? <Unreachable sentence={catalog.problem} /> : <Opening />;
   const { trials } = catalog.value;
   if (trials.length === 0) return <NoTrials catalog={catalog.value} />;
   if (!trials.some((each) => each.readable)) return <Unreadable catalog={catalog.value} />;
+  if (isOverview) return null; // it tells of every trial, whatever is the matter with one
   if (trial.problem) return <Empty action={<Again />}>{trial.problem}</Empty>;
   if (!trial.value) return <Opening />;
   const { steps, metrics } = trial.value;

@@ -43,9 +43,9 @@ export function TrialsChooser() {
         title="Choose trials (t)"
       >
         <span className="label" title={meaning("trial")}>{names.length > 1 ? "trials" : "trial"}</span>
-        {shown.map((name, i) => (
+        {shown.map((name) => (
           <span key={name} className={name === trial ? "chip main" : "chip"}>
-            <span className="dot" style={{ background: trialColor(i) }} />
+            <span className="dot" style={{ background: trialColor(name) }} />
             <span className="chip-name">{name}</span>
           </span>
         ))}
@@ -113,7 +113,7 @@ function TrialList({ catalog, names, main }: ListProps) {
                 />
               </td>
               <th scope="row">
-                {place >= 0 && <span className="dot" style={{ background: trialColor(place) }} />}
+                {place >= 0 && <span className="dot" style={{ background: trialColor(trial.name) }} />}
                 {trial.name}
               </th>
               <td className="number">{trial.readable ? wholeNumber(trial.steps) : "cannot be read"}</td>

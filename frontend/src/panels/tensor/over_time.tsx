@@ -161,7 +161,7 @@ function useCurves(
   const fresh = useMemo(() => ({ values, trials, statistic }), [values, trials, statistic]);
   const now = useTogether(fresh, !pending);
   return useMemo(() => {
-    const all = now.trials.map((trial, i) => ({ trial, color: trialColor(i), table: now.values[i] ?? null }));
+    const all = now.trials.map((trial, i) => ({ trial, color: trialColor(trial), table: now.values[i] ?? null }));
     const own = all.find(({ trial }) => trial === tensor.trial)?.table;
     const rows = own?.types.flatMap((name, row) => (type === null || name === type ? [own.steps[row]] : []));
     return {

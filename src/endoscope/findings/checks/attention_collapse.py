@@ -53,7 +53,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"sharpness": 0.9, "places": 4},
-    evidence=Evidence(("q05", "q50", "q95")),
+    evidence=Evidence(("q05", "q50", "q95"), page="std"),
     causes=(
         "Logits that have grown: queries and keys are too large.",
         "The division by the root of the width is missing.",

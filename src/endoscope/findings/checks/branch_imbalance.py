@@ -45,7 +45,8 @@ def _judge(facts: Facts, rows: Rows, norm: np.ndarray, starts: list[int], limits
     if value > limits["ratio"]:
         yield Seen(
             severity=WARNING, title="branches with unequal gradients",
-            detail=f"The gradient at {rows.tensors[starts[large]].node} is {value:.3g} times that here, "
+            detail=f"The gradient at {rows.tensors[starts[large]].node} is {value:.3g} times that at "
+            f"{rows.tensors[starts[small]].node}, "
             "although both read "
             f"the same tensor (median over steps); reported above {limits['ratio']:g}.",
             value=value, threshold=limits["ratio"], tensor=rows.tensors[starts[small]],

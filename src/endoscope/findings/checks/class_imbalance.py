@@ -18,6 +18,8 @@ from endoscope.schema.stats import HISTOGRAM_BINS
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The share of the commonest target, at least."""
     rows = facts.values
+    if not facts.remarks("loss"):
+        return  # as in `unshuffled`
     for row in rows.rows(_is_class).tolist():
         there = rows.there[row]
         low, high = rows["min"][row, there], rows["max"][row, there]

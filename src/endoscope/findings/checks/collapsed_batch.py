@@ -34,11 +34,11 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     fallen = {row for row, found_at in faded.items() if _stays_below(found_at, limits["fall"], limits)}
     for row in sorted(_in_all_passes(facts, collapsed, shares)):
         if _depends_on_input(facts, rows.tensors[row]):
-            text = "What it returns differs between samples by only {:.1e} of its size"
+            text = "The result differs between samples by only {:.1e} of its size"
             yield _seen(facts, rows.tensors[row], shares[row], limits["spread"], text)
     for row in sorted(_in_all_passes(facts, fallen, shares) - collapsed):
         if _depends_on_input(facts, rows.tensors[row]):
-            text = "What it returns differs between samples by only {:.1e} times as much as at first"
+            text = "The result differs between samples by only {:.1e} times as much as at first"
             yield _seen(facts, rows.tensors[row], faded[row], limits["fall"], text)
 
 
@@ -86,7 +86,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"spread": 0.003, "fall": 0.15, "steps": 4},
-    evidence=Evidence(("std",), units="std"),
+    evidence=Evidence(("std",), units="std", past=True),
     explained_by=("dead_units", "saturated", *START),
     causes=(
         "The network ignores its input: dead or saturated layers, or weights that are too small beside the biases.",

@@ -48,9 +48,11 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 def _judge(facts: Facts, tensor: Tensor, shares: list[tuple[int, float]], count: int, limits: Limits) -> Iterator[Seen]:
     share = shares[-1][1] if len(shares) <= 10 else shares[9][1]  # over the last ten steps that were looked at
-    if share < limits["share"]:
+    began = shares[-1][1] if len(shares) > 1 else 1.0
+    died = share >= limits["died"] and began <= limits["died"] / 3
+    if share < limits["share"] and not died:
         return
-    since = min(place for place, found in shares if found >= limits["share"])
+    since = min(place for place, found in shares if found >= min(share, limits["share"]))
     mask = np.zeros(len(facts.steps), dtype=bool)
     mask[since:] = facts.values.there[tensor.row, since:]
     yield Seen(
@@ -67,7 +69,7 @@ CHECK = Check(
     description="Units behind a ReLU (channels of images) that are zero for every sample, so they cannot learn.",
     stage=Stage.FORWARD,
     run=run,
-    thresholds={"share": 0.7, "error_share": 0.95, "size": 1e-7, "steps": 5},
+    thresholds={"share": 0.7, "died": 0.55, "error_share": 0.95, "size": 1e-7, "steps": 5},
     evidence=Evidence(("zeros",), units="abs_max"),
     causes=(
         "A step with a large learning rate pushed the biases far below zero.",

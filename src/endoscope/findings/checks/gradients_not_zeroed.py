@@ -25,7 +25,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 left[row, place] = norm
     later = facts.numbers > facts.numbers.min() if len(facts.numbers) else np.zeros(0, dtype=bool)
     found = {}
-    for row, tensor in enumerate(facts.parameters.tensors):
+    for row in range(len(facts.parameters)):
         there = later & np.isfinite(facts.parameter_gradients[row])
         moved = there & np.isfinite(facts.parameter_updates[row])
         kept = there & (left[row] > 0)
@@ -36,7 +36,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     row = max(found, key=lambda one: float(np.nan_to_num(left[one]).sum()))
     own = facts.parameter_gradients[row]
-    ratio = float(np.nanmedian((left[row] / np.where(own > 0, own, np.nan))[found[row]]))
+    counted = found[row] & (own > 0)
+    ratio = float(np.median(left[row][counted] / own[counted])) if counted.any() else float("inf")
     names = tuple(facts.parameters.tensors[one].node for one in found if one != row)
     yield Seen(
         severity=ERROR, title="gradients are not set to zero between steps",

@@ -24,10 +24,11 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     growth = last / first
     bad = (growth > limits["growth"]) & (last > limits["size"]) & (last > 1.2 * middle) & (there.sum(axis=1) >= 12)
     for place in np.flatnonzero(bad).tolist():
+        node = rows.tensors[int(chosen[place])].node
         mask = there[place] & (std[place] > limits["growth"] * first[place])
         yield Seen(
             severity=WARNING, title="growing activations",
-            detail=f"The standard deviation of what it returns grew from {first[place]:.2g} to "
+            detail=f"The standard deviation of `{node}` grew from {first[place]:.2g} to "
             f"{last[place]:.2g} and still "
             f"grows; reported from {limits['growth']:g} times on.",
             value=float(growth[place]), threshold=limits["growth"], tensor=rows.tensors[int(chosen[place])],
@@ -41,6 +42,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"growth": 10.0, "size": 10.0},
+    quantity="growth",
     evidence=Evidence(("std",)),
     explained_by=("asymmetric_range", *LEARNING_RATE, "diverging_weights"),
     causes=("A learning rate that is too large.", "Nothing holds the weights or the residual stream back."),

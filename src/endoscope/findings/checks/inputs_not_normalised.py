@@ -16,6 +16,7 @@ from endoscope.findings.rows import Tensor
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Of floating inputs that are not normalised by the model itself."""
+    yield from _targets(facts, limits)
     rows = facts.values
     chosen = rows.rows(lambda tensor: tensor.key.kind == "input" and _counts(facts, tensor))
     if not len(chosen):
@@ -40,6 +41,32 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             )  # fmt: skip
 
 
+def _targets(facts: Facts, limits: Limits) -> Iterator[Seen]:
+    """Of a regression: a network begins near zero, and has far to go."""
+    if not any(said["type"] in _OF_NUMBERS for said in facts.remarks("loss")):
+        return
+    rows = facts.values
+    chosen = rows.rows(lambda t: t.key.kind == "target" and t.is_float and not facts.is_made(t))
+    if not len(chosen):
+        return
+    size = np.hypot(rows["mean"][chosen].astype(np.float64), rows["std"][chosen])
+    bad = size > limits["target"]
+    usual = median_where(size, bad)
+    for place in np.flatnonzero(lasts(bad, rows.there[chosen], 0.8, 2)).tolist():
+        yield Seen(
+            severity=WARNING, title="targets are not normalised",
+            detail=f"The root mean square of the targets is {usual[place]:.3g} (median over steps), and what an "
+            f"untrained network returns is about 1; reported above {limits['target']:g}.",
+            value=float(usual[place]), threshold=limits["target"], tensor=rows.tensors[int(chosen[place])],
+            cause="target", causes=("The scale of the target was left as it is: prices, years, counts.",),
+            remedies=("Divide targets by their scale, or standardise them, and undo that for predictions.",),
+            **facts.steps_where(bad[place]),
+        )  # fmt: skip
+
+
+_OF_NUMBERS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
+
+
 def _counts(facts: Facts, tensor: Tensor) -> bool:
     readers = {facts.structure.type.get(place, "") for place in facts.structure.readers(tensor.place)}
     normalised = bool(readers) and readers <= NORMALISATIONS
@@ -57,7 +84,7 @@ CHECK = Check(
     description="The numbers that go into the model are large, far from zero, or tiny.",
     stage=Stage.DATA,
     run=run,
-    thresholds={"std": 5.0, "mean": 5.0, "low": 0.01},
+    thresholds={"std": 5.0, "mean": 5.0, "low": 0.01, "target": 30.0},
     evidence=Evidence(("mean", "std"), page="std"),
     causes=("Raw data: pixels from 0 to 255, prices, years.", "The scaling was forgotten, or was done twice."),
     remedies=("Subtract the mean of the training data and divide by its standard deviation, feature by feature.",),

@@ -132,7 +132,8 @@ def _unusual(facts: Facts, name: str, group: dict[str, Any], limits: Limits) -> 
         yield Seen(
             severity=WARNING, title="learning rate and momentum of SGD seem to be swapped",
             detail=f"The learning rate is {rate:g} and the momentum {momentum:g}; the other way round is usual.",
-            value=rate, threshold=0.5, cause="swapped", causes=("Positional arguments: SGD(parameters, lr, momentum).",),
+            value=rate, threshold=0.5, cause="swapped",
+            causes=("Positional arguments: SGD(parameters, lr, momentum).",),
             remedies=("Name them: SGD(parameters, lr=…, momentum=…).",), **common,
         )  # fmt: skip
     yield from _of_averages(name, group, momentum, common)
@@ -180,7 +181,7 @@ CHECK = Check(
         "adaptive": 0.3,
         "swapped": 0.1,
         "decay": 0.5,
-    },  # fmt: skip
+    },
     causes=("A learning rate that was mistyped, or a schedule that does not do what was meant.",),
     remedies=("Plot the learning rate: it is recorded at every step as a metric `lr`.", "Lower or raise it."),
 )

@@ -42,6 +42,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 def _none_at_all(facts: Facts, missing: dict[str, list[int]], limits: Limits) -> Iterator[Seen]:
     """A backward pass that reaches no parameter of the model."""
     places = sorted({place for found in missing.values() for place in found})
+    if not any(tensor.key.kind == "computed" for tensor in facts.values.tensors):
+        return  # the model was not called at all, which `lost_parts` says
     if len(places) < limits["steps"] or np.isfinite(facts.parameter_gradients).any():
         return
     mask = np.zeros(len(facts.steps), dtype=bool)
@@ -73,7 +75,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"steps": 2},
-    evidence=Evidence(("norm",)),
+    evidence=Evidence(("norm",), of="gradient"),
     causes=(
         "A detach(), .item(), numpy or torch.no_grad() between the parameter and the loss.",
         "A module that is created and never called, or whose result is not used.",

@@ -25,9 +25,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if len(chained) + 1 < limits["layers"]:
         return
     yield Seen(
-        severity=WARNING, title=f"{len(chained) + 1} layers stand behind each other without an activation between them",
-        detail=f"The model calls {', '.join(sorted(linear))} and nothing that is not linear: together its layers can do "
-        "no more than a single one.",
+        severity=WARNING, title=f"{len(chained) + 1} layers in a row have no activation between them",
+        detail=f"The model calls {', '.join(sorted(linear))} and nothing that is not linear: together its layers can "
+        "do no more than a single one.",
         value=float(len(chained) + 1), threshold=limits["layers"], tensor=chained[0],
         also=tuple(one.node for one in (weights[0], *chained[1:])), **facts.steps_of(""),
     )  # fmt: skip

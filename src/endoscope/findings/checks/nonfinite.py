@@ -142,7 +142,7 @@ CHECK = Check(
     description="NaN or infinite elements, reported where they appear first.",
     stage=Stage.DATA,
     run=run,
-    evidence=Evidence(("nans", "infs", "neg_infs")),
+    evidence=Evidence(("nans", "infs", "neg_infs"), page="std"),
     causes=(
         "The logarithm or the root of zero or of a negative number, a division by zero, exp of a large number.",
         "A learning rate so large that the weights overflowed.",

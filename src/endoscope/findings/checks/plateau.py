@@ -20,14 +20,14 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if len({curve.name for curve in facts.losses}) != 1:
         return  # losses that work against each other need not go down
     curves = [curve for curve in facts.losses if len(curve.finite) >= limits["steps"]]
-    chance = _chance(facts)
+    chance, words = _chance(facts)
     if chance and all(_is_at(curve.finite.values, chance, limits) for curve in curves):
         for curve in curves:
             last = last_level(curve.finite.values, _END)
             yield Seen(
                 severity=WARNING, title=f"{curve.name} stays at the level of guessing",
-                detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and guessing among "
-                f"{round(np.exp(chance))} classes costs {chance:.4g}: nothing is learned about the targets.",
+                detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and {words} costs "
+                f"{chance:.4g}: nothing is learned about the targets.",
                 value=last / chance, threshold=1 - limits["chance"], remedies=CHECK.remedies[:1] + _AT_CHANCE,
                 causes=_NO_INFORMATION + CHECK.causes, **curve.at(np.arange(len(curve))),
             )  # fmt: skip
@@ -46,14 +46,30 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         )  # fmt: skip
 
 
-def _chance(facts: Facts) -> float:
-    """What guessing among classes costs, where the only loss is a cross entropy of logits; 0 if that is not known."""
-    found = {said["shapes"][0][1] for said in facts.remarks("loss") if said["type"] in _OF_CLASSES and
-             len(said["shapes"]) > 1 and len(said["shapes"][0]) == 2 and len(said["shapes"][1]) == 1}  # fmt: skip
-    if len(found) != 1 or len(facts.remarks("loss")) != 1:
-        return 0.0
-    classes = found.pop()
-    return float(np.log(classes)) if classes > 1 else 0.0
+def _chance(facts: Facts) -> tuple[float, str]:
+    """What it costs to answer the same for every sample, and in which words; 0 if that is not known."""
+    losses = facts.remarks("loss")
+    if len(losses) != 1 or len(losses[0]["shapes"]) < 2:
+        return 0.0, ""
+    type_, shapes = losses[0]["type"], losses[0]["shapes"]
+    if type_ in _OF_CLASSES and len(shapes[0]) == 2 and len(shapes[1]) == 1 and shapes[0][1] > 1:
+        return float(np.log(shapes[0][1])), f"guessing among {shapes[0][1]} classes"
+    targets = [t for t in facts.values.tensors if t.key.kind == "target" and t.is_float]
+    if len(targets) != 1:
+        return 0.0, ""
+    rows, row = facts.values, targets[0].row
+    there = rows.there[row]
+    mean, std = rows["mean"][row, there].astype(np.float64), rows["std"][row, there].astype(np.float64)
+    if type_ == "mse_loss" and len(mean):
+        return float((std**2).mean() + mean.var()), "always saying the mean of the targets"
+    if (
+        type_ == "binary_cross_entropy_with_logits"
+        and len(mean)
+        and set(np.unique(rows["max"][row, there])) <= {0.0, 1.0}
+    ):
+        p = float(np.clip(mean.mean(), 1e-6, 1 - 1e-6))
+        return float(-p * np.log(p) - (1 - p) * np.log(1 - p)), "always saying how often the answer is yes"
+    return 0.0, ""
 
 
 def _is_at(values: np.ndarray, chance: float, limits: Limits) -> bool:
@@ -97,7 +113,7 @@ CHECK = Check(
     description="The loss has not gone down since the beginning.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.02, "chance_steps": 40},
+    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.03, "chance_steps": 40},
     explained_by=(*STANDSTILL, *LEARNING_RATE, *START),
     causes=(
         "A learning rate that is far too small, or too large.",

@@ -25,9 +25,10 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for bad, word, limit in ((large, "large", limits["high"]), (small, "small", limits["low"])):
         usual = median_where(std, bad)
         for place in np.flatnonzero(lasts(bad, there, 0.5, 3)).tolist():
+            node = rows.tensors[int(chosen[place])].node
             yield Seen(
                 severity=WARNING, title=f"activations are very {word}",
-                detail=f"The standard deviation of what it returns is {usual[place]:.2g} (median); "
+                detail=f"The standard deviation of `{node}` is {usual[place]:.2g} (median); "
                 f"reported {'above' if word == 'large' else 'below'} {limit:g}.",
                 value=float(usual[place]), threshold=limit, tensor=rows.tensors[int(chosen[place])], cause=word,
                 **facts.steps_where(bad[place]),
@@ -40,6 +41,7 @@ CHECK = Check(
     stage=Stage.FORWARD,
     run=run,
     thresholds={"low": 1e-5, "high": 300.0},
+    quantity="activation_std",
     evidence=Evidence(("std",)),
     explained_by=(*START, *LEARNING_RATE),
     causes=(

@@ -48,7 +48,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"factor": 15.0, "window": 10},
-    evidence=Evidence(("norm",), of="gradient"),
+    evidence=Evidence(("norm",), of="gradient", past=True),
     explained_by=LEARNING_RATE,
     causes=("A batch with an outlier or with a wrong label.", "A learning rate at the edge of stability."),
     remedies=(

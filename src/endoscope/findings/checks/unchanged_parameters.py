@@ -41,6 +41,9 @@ def _stops(facts: Facts, limits: Limits) -> Iterator[Seen]:
     of_those = gradient[:, moved]
     usual = float(np.median(of_those[of_those > 0])) if (of_those > 0).any() else 0.0
     largest = np.nanmax(np.where(np.isnan(gradient), -1.0, gradient), axis=0)
+    broken = facts.updates["nans"].max(initial=0, where=facts.updates.there) > 0
+    if broken:
+        return  # NaN is added to NaN: that is another matter
     # Where training has arrived the gradient is tiny; where it was dropped there is none.
     goes_on = (largest < 0) | (largest > limits["stopped_gradient"] * usual)
     trains = np.isin(facts.types[order], np.unique(facts.types[order][moved].astype(str)))
@@ -56,8 +59,8 @@ def _stops(facts: Facts, limits: Limits) -> Iterator[Seen]:
     mask[order[after]] = True
     yield Seen(
         severity=WARNING, title="no weight moves any more",
-        detail=f"Since step {facts.numbers[order[last]]} none of {len(weights)} weights has changed, at {len(after)} of "
-        f"{len(seen)} recorded steps: {why}.",
+        detail=f"Since step {facts.numbers[order[last]]} none of {len(weights)} weights has changed, at {len(after)} "
+        f"of {len(seen)} recorded steps: {why}.",
         value=len(after) / len(seen), threshold=limits["stopped"], tensor=rows.tensors[int(weights[0])], cause="stops",
         causes=(
             "A learning rate that a schedule has brought to zero.", "A gradient scaler that skips every step.",

@@ -53,7 +53,7 @@ _MAKE_ONCE = ("Make parameters once, in __init__, and write into them in place: 
 
 CHECK = Check(
     name="unregistered_parameters",
-    description="Parameters take part in the forward pass and are in no optimizer, because the model does not know them.",
+    description="Parameters are used and are in no optimizer, because the model does not know them.",
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={"steps": 3},

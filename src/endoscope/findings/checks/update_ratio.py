@@ -16,7 +16,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The applied change, not learning rate times gradient: optimizers scale, clip and decay."""
     rows = facts.parameters
     weights = rows.rows(lambda tensor: tensor.is_matrix)
-    if not len(weights) or "LBFGS" in facts.optimizer_classes():  # which looks for the length of each step
+    if (
+        not len(weights) or not facts.steps or "LBFGS" in facts.optimizer_classes()
+    ):  # which looks for the length of each step
         return
     ratio = facts.parameter_updates[weights] / rows["norm"][weights]
     moving = np.isfinite(ratio) & (ratio > 0)
@@ -54,7 +56,7 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
     usable = np.where(began & np.isfinite(ratio), ratio, np.nan)[:, order][:, : int(limits["first_steps"])]
     if not usable.size or facts.numbers.min() > 2 or np.isnan(usable).all():
         return
-    over_weights = np.nanmedian(usable, axis=0)
+    over_weights = median_where(usable.T, np.isfinite(usable.T))
     at = int(np.nanargmax(over_weights))
     value = float(over_weights[at])
     if value > limits["first"]:
@@ -64,7 +66,8 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         yield Seen(
             severity=WARNING, title="the first steps are too large",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
-            f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is reported.",
+            f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is "
+            "reported.",
             value=value, threshold=limits["first"], tensor=rows.tensors[int(weights[place])], cause="high",
             **facts.steps_where(mask),
         )  # fmt: skip
@@ -73,13 +76,14 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
 def _of_one(facts: Facts, weights: np.ndarray, usual: np.ndarray, limits: Limits) -> Iterator[Seen]:
     """A weight that hardly moves, although others do and its own gradient is no smaller."""
     gradient = facts.parameter_gradients[weights]
-    own = median_where(gradient, gradient > 0) / np.sqrt(
-        np.maximum(np.nanmax(facts.parameters["count"][weights], axis=1), 1)
-    )
-    if np.count_nonzero(np.isfinite(usual)) < 2:
+    count = np.nan_to_num(facts.parameters["count"][weights]).max(axis=1)
+    own = median_where(gradient, gradient > 0) / np.sqrt(np.maximum(count, 1))
+    if np.count_nonzero(np.isfinite(usual)) < 2 or not np.isfinite(own).any():
         return
     middle = float(np.nanmax(usual))
-    for place in np.flatnonzero(below(usual, limits["others"] * middle) & (own > 0.05 * np.nanmedian(own))).tolist():
+    for place in np.flatnonzero(
+        below(usual, limits["others"] * middle) & (own > 0.05 * float(np.median(own[np.isfinite(own)])))
+    ).tolist():
         yield Seen(
             severity=WARNING, title="steps are far smaller than those of other weights",
             detail=f"A step changes it by {usual[place]:.1e} of its norm (median), and another weight by {middle:.1e}, "
@@ -96,15 +100,16 @@ CHECK = Check(
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={
-        "high": 0.1,
+        "high": 0.08,
         "error_high": 1.0,
         "low": 1e-5,
         "steps": 5,
-        "first": 0.5,
+        "first": 0.9,
         "first_steps": 3,
         "tiny": 1e-4,
         "others": 1e-4,
     },
+    quantity="update_ratio",
     evidence=Evidence(("norm",), of="update"),
     causes=("A learning rate that is too large, or too small.", "Weights that began too small, or too large."),
     remedies=(

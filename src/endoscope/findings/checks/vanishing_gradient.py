@@ -119,6 +119,7 @@ CHECK = Check(
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4, "faded": 0.01},
+    quantity="gradient_share",
     evidence=Evidence(("norm",), of="gradient"),
     explained_by=("dead_units", "saturated", "bad_initialisation"),
     causes=(

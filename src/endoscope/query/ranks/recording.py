@@ -163,12 +163,11 @@ class WholeRecording(Recording):
             ordinals, numbers = over.of_whole(columns, keys, statistic)
             places = over.over_steps(ordinals, np.arange(len(ordinals), dtype=np.float64), steps, type)
             order = places.values.astype(np.int64)
-            why = columns.why_not(statistic, keys)
-            gaps = tuple(why[ordinal] for ordinal in ordinals[order].tolist())
-            if gaps and all(gap in reasons.NEVER_WHOLE for gap in gaps):
-                raise self._no_whole(node, f"statistic {statistic!r}", gaps[0], columns.ranks_with(keys))
+            why, ranks = columns.why_not(statistic, keys), columns.ranks_with(keys)
+            ask = f"; ask one rank: recording.rank({ranks[0] if ranks else self.ranks[0]})"
+            gaps = tuple(why[ordinal] and why[ordinal] + ask for ordinal in ordinals[order].tolist())
             return Series(
-                places.steps, numbers[order], places.types, ranks=columns.ranks_with(keys), gaps=gaps,
+                places.steps, numbers[order], places.types, ranks=ranks, gaps=gaps,
                 approximate=statistic in QUANTILES and columns.are_in_parts(keys),
             )  # fmt: skip
 

@@ -49,6 +49,16 @@ class Lists(NamedTuple):
         return np.array([one[place] if 0 <= place < len(one) else np.nan for one, place in chosen], np.float64)
 
 
+class Flat(NamedTuple):
+    """Columns of lists of all tensors of one step, each one list after the other; and plain columns beside them."""
+
+    ordinal: int
+    keys: np.ndarray
+    lengths: np.ndarray  # of the lists, the same in all columns
+    values: list[np.ndarray]
+    plain: list[np.ndarray]
+
+
 class Layout:
     """The steps that have the same tensors in the same order."""
 
@@ -143,6 +153,20 @@ class Columns:
         found = np.array(ordinals, np.int64)
         order = _order(found)
         return Lists(found, values) if order is None else Lists(found[order], [values[n] for n in order.tolist()])
+
+    def flat(self, columns: Collection[str], keys: Collection[int], plain: Collection[str] = ()) -> Iterator[Flat]:
+        """Columns of lists, one step after the other: for whoever wants a number from every list of every tensor."""
+        for layout, rows in self._rows(keys):
+            lists = [layout.lists(column) for column in columns]
+            beside = [layout.arrays(column) for column in plain]
+            for step, ordinal in enumerate(layout.ordinals):
+                offsets = lists[0][step][0]
+                lengths = (offsets[1:] - offsets[:-1])[rows]
+                starts = offsets[:-1][rows]
+                within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+                chosen = np.repeat(starts, lengths) + within
+                found = [values[step][1][chosen] for values in lists]
+                yield Flat(ordinal, layout.keys[rows], lengths, found, [column[step][rows] for column in beside])
 
     def _rows(self, keys: Collection[int]) -> Iterator[tuple[Layout, np.ndarray]]:
         wanted = list(keys)

@@ -14,7 +14,7 @@ Tables are those of `schema.recording.TABLES`; what is in their columns is in st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +34,14 @@ from endoscope.store.streams import to_list
 from endoscope.store.tensors import keys_in
 
 Found = TypeVar("Found")
+
+
+class Outline(NamedTuple):
+    """What the journal alone says."""
+
+    steps: int  # recorded, without those that have gone
+    last_step: int | None  # number of the newest of them
+    bytes: int  # in all files
 
 
 class Tables:
@@ -83,6 +91,15 @@ class Tables:
         with self._reader.lock:
             chunks = self._reader.contents.chunks
             return self._reader.generation, len(chunks["steps"]), len(chunks["metrics"])
+
+    def outline(self) -> Outline:
+        """How much there is, without reading any of it."""
+        with self._reader.lock:
+            contents = self._reader.contents
+            there = contents.step_of.keys() - contents.hidden
+            ends = {chunk.file: chunk.end for chunks in contents.chunks.values() for chunk in chunks}
+            last = contents.step_of[max(there)] if there else None
+            return Outline(len(there), last, contents.bytes_beside + sum(ends.values()))
 
     @property
     def went_back_to(self) -> int | None:

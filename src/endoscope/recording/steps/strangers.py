@@ -8,7 +8,8 @@ parameters does ─► said, and from then on its updates end the steps, or all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -41,12 +42,14 @@ class Strangers:
         self._step: Any = None  # the open one, in which they came
         self._suspects: list[Watch] = []  # whose own optimizers hold nothing of them so far
         self._has_unnamed = False  # a model was watched without an optimizer
+        self._is_over = True
         self.said: list[str] = []
 
     def begin(self) -> None:
         """Before any model is watched."""
+        self._is_over = False
         if self._handle is None:
-            self._handle = register_optimizer_step_post_hook(self._stepped)
+            self._handle = register_optimizer_step_post_hook(_asking(weakref.ref(self)))
 
     def look(self, watch: Watch) -> None:
         """From now on, unless the model was watched with an optimizer that trains it."""
@@ -60,14 +63,15 @@ class Strangers:
             self.end()
 
     def end(self) -> None:
+        """Not from inside of the hook: torch goes through its hooks then, and would raise into the training."""
+        self._is_over = True
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
 
-    def _stepped(self, optimizer: Any, *_: Any) -> None:
+    def stepped(self, optimizer: Any) -> None:
         steps = self._steps
-        if steps.closed or forks.count != steps.born:
-            self.end()
+        if self._is_over or steps.closed or forks.count != steps.born:
             return
         if not steps.watches:
             self._count_unwatched(optimizer)
@@ -76,8 +80,7 @@ class Strangers:
             self._suspects.remove(watch)
             self._say(sentence_of(watch, steps.watches))
         if steps.optimizers.known:
-            if not self._suspects:
-                self.end()
+            self._is_over = not self._suspects
         elif steps.open is not None and not steps.open.explicit and steps.passes.were_seen:
             self._updates = self._updates + 1 if self._step is steps.open else 1
             self._step = steps.open
@@ -88,14 +91,13 @@ class Strangers:
         if self._steps.open is not None:  # with run.step(): what is recorded is said by hand
             return
         self._updates += 1
-        if self._updates >= _ENOUGH:
-            self.end()
+        if self._updates == _ENOUGH:
             name = type(optimizer).__name__
             sentence = f"{name} has made {_ENOUGH} updates, but no model is watched. {UNWATCHED}"
             self._steps.shield.say(sentence, f"Endoscope: {sentence}")
 
     def _adopt(self, optimizer: Any) -> None:
-        self.end()
+        self._is_over = True
         self._step = None
         self._say(_sentence(optimizer, self._steps.watches[0]))
         self._steps.optimizers.add([optimizer])
@@ -106,6 +108,17 @@ class Strangers:
             self.said.append(sentence)
             self._steps.shield.note(sentence)
             self._steps.shield.say(sentence, f"Endoscope: {sentence}")
+
+
+def _asking(reference: weakref.ref[Strangers]) -> Callable[..., None]:
+    """The hook. A run that nobody has closed can still be collected."""
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        strangers = reference()
+        if strangers is not None:
+            strangers.stepped(optimizer)
+
+    return stepped
 
 
 def _sentence(optimizer: Any, watch: Watch) -> str:

@@ -56,18 +56,18 @@ def _answer(request: Request) -> wire.Findings:
         checks=result["checks"] if result else 0,
         steps=result["steps"] if result else 0,
         lastStep=result["lastStep"] if result else None,
-        findings=[one for one in found if _silenced_by(one, silenced) is None],
+        findings=[one for one in found if silenced_by(one, silenced) is None],
         silenced=[
             wire.SilencedCheck(
                 check=entry.check, node=entry.node,
-                findings=[one for one in found if _silenced_by(one, silenced) == entry],
+                findings=[one for one in found if silenced_by(one, silenced) == entry],
             )
             for entry in silenced
         ],
     )  # fmt: skip
 
 
-def _silenced_by(finding: wire.Finding, silenced: Sequence[Silenced]) -> Silenced | None:
+def silenced_by(finding: wire.Finding, silenced: Sequence[Silenced]) -> Silenced | None:
     check, node = finding["check"], finding["node"]
     return next((entry for entry in silenced if entry.check == check and entry.node in (None, node)), None)
 

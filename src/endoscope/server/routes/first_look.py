@@ -7,7 +7,6 @@ is here in vain it never looks at: a difference costs a few milliseconds and not
 from __future__ import annotations
 
 import contextlib
-import re
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -15,15 +14,15 @@ import pyarrow as pa
 from endoscope.errors import EndoscopeError
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
+from endoscope.query.summary import loss_among
 
 _TELLING = ("loss", "output", "computed", "parameter")  # what says most about a network, first
-_LOSSES = ("loss", "train/loss", "loss/train", "train_loss")
 
 
 def addresses(recording: Recording, here: str) -> list[str]:
     """Of the curve on top, and of the tensor that is selected at the newest step; `here` is that of the trial."""
     steps = recording.steps
-    curve = _loss(list(recording.metrics), recording.losses)
+    curve = loss_among(list(recording.metrics), recording.losses)
     found = [f"{here}/gaps", *([f"{here}/metrics?names={_quoted(curve)}"] if curve is not None else [])]
     if steps and steps[-1].tensors:
         step = steps[-1]
@@ -48,13 +47,6 @@ def _of_tensor(table: pa.Table, at: str) -> list[str]:
     if best["batch_dim"] is not None and best["batch_dim"] >= 0:
         found += [f"samples?{which}{at}", *([f"units?{which}{at}"] if len(best["shape"]) > 1 else [])]
     return found
-
-
-def _loss(metrics: list[str], losses: list[str]) -> str | None:
-    """The metric that stands for how training goes: a loss, else the first there is."""
-    exact = [*_LOSSES, *losses, *(f"loss/{loss}" for loss in losses)]
-    alike = [name for name in metrics if re.search("loss", name, re.IGNORECASE)]
-    return next((name for name in [*exact, *alike, *metrics] if name in metrics), None)
 
 
 def _quoted(text: str) -> str:

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from endoscope.errors import BadArgument
 from endoscope.query import arrays, bulk, one_sample
+from endoscope.query import layers as layered
 from endoscope.query.recording import Recording
 from endoscope.query.series import Metrics
 from endoscope.query.steps import Step
@@ -20,7 +21,7 @@ from endoscope.server import wire
 from endoscope.server.answers import as_arrow, as_floats
 from endoscope.server.routes import asked
 
-_HEATS_KEPT = 6  # four megabytes each for a thousand tensors and a thousand steps
+_HEATS_KEPT = 12  # four megabytes each for a thousand tensors and a thousand steps
 
 
 def step(request: Request) -> Response:
@@ -100,6 +101,18 @@ def heat(request: Request) -> Response:
     return as_arrow(names.append_column("values", lists), {"ordinals": found.ordinals.tolist()})
 
 
+def layers(request: Request) -> Response:
+    """The same for layers × steps: what is not a number says why, and some statistics are made of others."""
+    recording = asked.trial_of(request)
+    of, statistic = asked.text(request, "of") or "value", asked.text(request, "statistic") or "abs_mean"
+    found = layered.layers(recording, of, statistic, asked.text(request, "rows") or "", _heats(request).get)
+    names, length = bulk.names_of(recording, found.keys), max(found.values.shape[1], 1)
+    names = names if found.values.shape[1] else names.slice(0, 0)
+    for name, flat in (("values", found.values.reshape(-1)), ("states", found.states.reshape(-1))):
+        names = names.append_column(name, pa.FixedSizeListArray.from_arrays(arrays.numbers(flat), length))
+    return as_arrow(names, {"ordinals": found.ordinals.tolist()})
+
+
 class Heats:
     """The matrices that were asked for last; a trial that has grown needs new ones."""
 
@@ -176,6 +189,7 @@ ROUTES = [
     Route("/api/trials/{trial}/series", series),
     Route("/api/trials/{trial}/histograms", histograms),
     Route("/api/trials/{trial}/heat", heat),
+    Route("/api/trials/{trial}/layers", layers),
     Route("/api/trials/{trial}/samples", samples),
     Route("/api/trials/{trial}/units", units),
     Route("/api/trials/{trial}/tensor", tensor),

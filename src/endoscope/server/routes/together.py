@@ -24,9 +24,10 @@ from endoscope.server import wire
 from endoscope.server.answers import InPieces, as_json, to_json
 from endoscope.server.graph import layouts
 from endoscope.server.library import Library
-from endoscope.server.routes import asked, first_look, layout, tables, trials
+from endoscope.server.routes import asked, first_look, layout, overview, tables, trials
 
 _MOST = 32  # questions
+_MOST_TRIED = 8  # trials without a step
 _MOST_GRAPHS = 16  # as many as the page puts together
 _TOLD = ("content-type", "x-shape", "x-samples", "x-dtype")
 _KIND = "application/octet-stream"
@@ -65,16 +66,18 @@ def start(request: Request) -> Response:
     """What the page begins with if nobody has chosen anything: asked for while its code is still on its way."""
     library = asked.library_of(request)
     library.look_again()
-    addresses = ["catalog", *_first(library)]
+    addresses = ["catalog", "overview", *_first(library)]
     return _joined(addresses, [_answer(request, address) for address in addresses])
 
 
 def _first(library: Library) -> list[str]:
     """The newest trial that has steps, its newest step, the graphs of all of its steps, and what is selected there."""
     readable: list[tuple[str, Recording]] = []
-    for name in library.names:
+    for name in library.newest_first()[:_MOST_TRIED]:
         with contextlib.suppress(EndoscopeError):
             readable.append((name, library.get(name)))
+            if readable[-1][1].steps:
+                break
     if not readable:
         return []
     name, recording = max(readable, key=lambda found: (len(found[1].steps) > 0, found[1].created))
@@ -144,5 +147,5 @@ def _pieces(head: bytes, answers: list[Response]) -> Iterator[bytes]:
         yield bytes(-_size(answer) % 8)
 
 
-_ROUTES: list[Route] = [*trials.ROUTES, *tables.ROUTES, *layout.ROUTES]
+_ROUTES: list[Route] = [*trials.ROUTES, *tables.ROUTES, *layout.ROUTES, *overview.ROUTES]
 ROUTES = [Route("/api/together", together), Route("/api/start", start)]

@@ -10,44 +10,39 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from endoscope import __version__
-from endoscope.errors import EndoscopeError
-from endoscope.query import bulk, presence
+from endoscope.query import bulk, layers, presence
 from endoscope.query.liveness import is_running
 from endoscope.query.recording import Recording
 from endoscope.server import wire
 from endoscope.server.answers import as_json
-from endoscope.server.library import Library
+from endoscope.server.overview.summaries import Known
 from endoscope.server.routes import asked
+from endoscope.server.routes.overview import summaries_of
 
 
 def catalog(request: Request) -> Response:
     library = asked.library_of(request)
     library.look_again()
-    trials = [_summary(library, name) for name in library.names]
+    known, opened = summaries_of(request).look(), library.opened()
+    trials = [_summary(name, known[name], opened.get(name)) for name in library.names if name in known]
     return as_json(wire.Catalog(version=__version__, root=str(library.path), trials=trials))
 
 
-def _summary(library: Library, name: str) -> wire.TrialSummary:
-    try:
-        recording = library.get(name)
-        steps = recording.steps
-    except EndoscopeError as error:
-        return wire.TrialSummary(
-            name=name, created=0.0, updated=0.0, steps=0, lastStep=None, types=[], live=False, closed=False,
-            readable=False, problems=[str(error)], ranks=[],
-        )  # fmt: skip
+def _summary(name: str, known: Known, opened: Recording | None) -> wire.TrialSummary:
+    found = known.summary
+    problems = [*(found.problems if found else ()), *(str(one) for one in (opened.problems if opened else ()))]
     return wire.TrialSummary(
         name=name,
-        created=recording.created,
-        updated=recording.updated,
-        steps=len(steps),
-        lastStep=steps[-1].number if steps else None,
-        types=recording.types,
-        live=is_running(recording),
-        closed=recording.closed,
-        readable=True,
-        problems=[str(problem) for problem in recording.problems],
-        ranks=recording.ranks if recording.world_size > 1 else [],
+        created=known.created,
+        updated=found.updated if found else 0.0,
+        steps=found.steps if found else 0,
+        lastStep=found.last_step if found else None,
+        live=known.live,
+        closed=found.closed if found else False,
+        known=known.is_read,
+        readable=not known.problem,
+        problems=[known.problem] if known.problem else list(dict.fromkeys(problems)),
+        ranks=list(found.ranks) if found else [],
     )
 
 
@@ -84,6 +79,7 @@ def _describe(name: str, recording: Recording) -> wire.Trial:
         losses=recording.losses,
         reasons=reasons.words,
         statistics=[wire.statistic(one) for one in recording.tables.statistics],
+        derived=[wire.derived(one) for one in layers.offered(recording)],
         steps=columns,
         graphs=graphs.words,
         metrics=list(recording.metrics),

@@ -1,0 +1,102 @@
+/** Colours of layers × steps: what a number means, where it stands, and how it is written. */
+import { divergingScale, evenScale, linearScale, logScale, type HeatScale } from "../heat";
+import { shortNumber } from "../numbers";
+import { ABSENT, BEYOND, INFINITE, NAN, NOTHING, VALUE, type Cells, type Line, type Reference } from "./derive";
+
+export const RATIO_REACH = Math.log10(30); // ×0.03 … ×30, always: pictures can be compared
+const LOOKED_AT = 40_000; // cells; of more, every n-th
+
+export interface LayerScale extends HeatScale {
+  /** Numbers, shares, or how they stand to a reference. */
+  readonly what: "number" | "share" | "ratio" | "points";
+}
+
+export type StatisticScale = "log" | "linear" | "diverging";
+
+/** `rows` are those that count: labels, losses and single numbers do not touch the scale. */
+export function layerScale(
+  cells: Cells, rows: readonly number[], reference: Reference, statistic: StatisticScale, isShare: boolean,
+): LayerScale {
+  if (reference !== "absolute") {
+    return isShare ? { ...evenScale(1), what: "points" } : { ...evenScale(RATIO_REACH), what: "ratio" };
+  }
+  if (isShare) return { ...linearScale(0, 1), what: "share" };
+  const numbers = looked(cells, rows, statistic === "log");
+  const at = (share: number): number => numbers[Math.floor(share * (numbers.length - 1))];
+  if (numbers.length === 0) return { ...linearScale(0, 1), what: "number" };
+  if (statistic === "log") {
+    const [low, high] = [at(0.02), at(0.98)];
+    const isNarrow = high / low < 2;
+    return { ...(isNarrow ? logScale(low / 1.6, high * 1.6) : logScale(low, high)), what: "number" };
+  }
+  const reach = Math.max(Math.abs(at(0.02)), Math.abs(at(0.98)));
+  if (statistic === "diverging") return { ...divergingScale(reach || 1), what: "number" };
+  return { ...linearScale(Math.min(0, at(0.02)), at(0.98) || 1), what: "number" };
+}
+
+/** Sorted. */
+function looked({ values, states, columns }: Cells, rows: readonly number[], isLog: boolean): Float32Array {
+  const every = Math.max(1, Math.ceil((rows.length * columns) / LOOKED_AT));
+  const found: number[] = [];
+  let next = 0;
+  for (const row of rows) {
+    for (; next < columns; next += every) {
+      const cell = row * columns + next;
+      if (states[cell] === VALUE && (!isLog || values[cell] > 0)) found.push(values[cell]);
+    }
+    next -= columns;
+  }
+  return Float32Array.from(found).sort();
+}
+
+/** How much a cell must be seen where several share a pixel: NaN, infinity, then what is furthest from the middle. */
+export function urgency(value: number, state: number, scale: LayerScale): number {
+  if (state === NAN) return 1e9;
+  if (state === INFINITE) return 1e8;
+  if (state === VALUE) return 1 + (scale.kind === "diverging" ? Math.abs(value) : scale.place(value));
+  return state === NOTHING ? 0.5 : 0;
+}
+
+/** The worst of several rows at each column; as it is, the number of a module is its own. */
+export function worstLine(lines: readonly Line[], scale: LayerScale): Line {
+  const columns = lines[0]?.values.length ?? 0;
+  const worst: Line = { values: new Float32Array(columns), states: new Uint8Array(columns).fill(ABSENT) };
+  for (let column = 0; column < columns; column++) {
+    let most = -1;
+    for (const { values, states } of lines) {
+      const urgent = urgency(values[column], states[column], scale);
+      if (urgent <= most) continue;
+      most = urgent;
+      worst.values[column] = values[column];
+      worst.states[column] = states[column];
+    }
+  }
+  return worst;
+}
+
+/** `×0.37`, `+39 points`, `48.7 %`, `1.76e-7`. */
+export function cellText(value: number, state: number, { what }: Pick<LayerScale, "what">): string {
+  if (state === NAN) return "NaN";
+  if (state === INFINITE) return "∞";
+  if (state === NOTHING) return "·";
+  if (state !== VALUE) return "–";
+  if (what === "ratio") return ratioText(value);
+  if (what === "points") return pointsText(value);
+  return what === "share" ? `${shortNumber(Math.round(value * 1000) / 10)} %` : shortNumber(value);
+}
+
+export const pointsText = (value: number): string =>
+  `${value < 0 ? "−" : "+"}${Math.abs(Math.round(value * 100))} points`;
+
+/** Of a decimal logarithm. */
+export function ratioText(log: number): string {
+  if (log <= -BEYOND) return "×0";
+  if (log >= BEYOND) return "from 0";
+  if (log >= 3 || log <= -4) return `×10${superscript(Math.round(log))}`;
+  const ratio = 10 ** log;
+  return ratio >= 100 ? `×${Math.round(ratio)}` : `×${plainNumber(ratio, ratio < 0.1 ? 1 : 2)}`;
+}
+
+const plainNumber = (value: number, digits: number): string => String(Number(value.toPrecision(digits)));
+const superscript = (whole: number): string =>
+  String(whole).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);
