@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Visit, settle
 from tests.browser.helpers import go_to_tab, look, press, select_node, state_of, step_shown, tensor
 
-TABS = ("Graph", "Metrics", "Compare", "Network", "Notes", "Views", "Run", "Findings")
+TABS = ("Overview", "Layers", "Graph", "Compare", "Metrics", "Network", "Notes", "Views", "Run")
 AXE = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
 SIZES = ({"width": 1280, "height": 800}, {"width": 1920, "height": 1080})
 
@@ -78,11 +78,11 @@ def test_everything_by_keyboard(page: Page) -> None:
     assert state_of(page)["aggregate"] == "std"
     for place, name in enumerate(TABS, start=1):
         press(page, str(place))
-        assert state_of(page).get("tab", "graph") == name.lower()
-    press(page, "1", "c")
+        assert state_of(page).get("tab", "overview") == name.lower()
+    press(page, "3", "c")
     assert state_of(page)["tab"] == "compare"
     press(page, "c")
-    assert state_of(page).get("tab", "graph") == "graph"
+    assert state_of(page)["tab"] == "graph"
 
 
 def test_help_and_trials_by_keyboard(page: Page) -> None:
