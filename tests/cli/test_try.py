@@ -89,6 +89,14 @@ def test_the_lines_to_add_work_where_they_are_said_to_belong(tmp_path: Path) -> 
     assert len(endoscope.open(tmp_path / "runs")) == 2
 
 
+def test_the_program_that_pip_installs_is_no_part_of_the_script(tmp_path: Path) -> None:
+    program = tmp_path / "endoscope"
+    program.write_text("import sys\nfrom endoscope.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n")
+    tried = run(tmp_path, program, "try", "--no-show", SCRIPTS / "digits.py")
+    assert "    run.watch(net, opt)\n" in tried.stderr
+    assert re.search(r"add three lines to \S*digits\.py, before line \d+", tried.stderr), tried.stderr
+
+
 def test_an_error_of_the_model_has_no_frames_of_ours(tmp_path: Path) -> None:
     code = "import torch\nm = torch.nn.Linear(2, 2)\no = torch.optim.SGD(m.parameters())\nm(torch.ones(1, 3))"
     mine = written(tmp_path, code)

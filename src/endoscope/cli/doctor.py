@@ -165,7 +165,7 @@ def _disk(root: Path) -> Iterator[Result]:
 
 
 def _extras(_: Path) -> Iterator[Result]:
-    for name, extra, what in (("duckdb", "sql", "`endoscope query`"), ("pandas", "pandas", "tables as data frames")):
+    for name, extra, what in (("duckdb", "sql", "`endoscope query`"), ("pandas", "pandas", "`to_pandas()`")):
         if importlib.util.find_spec(name) is None:
             yield Result(NOTE, f"{name} is not installed, which {what} needs", f'pip install "endoscope[{extra}]"')
         else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _OURS = str(Path(__file__).parents[2])
+_RUNNER = str(Path(__file__).with_name("script.py"))  # it runs the script; what is further out is `endoscope` itself
 
 
 class Named(NamedTuple):
@@ -61,9 +62,9 @@ class Names(NamedTuple):
 
 
 def _of_the_user(frame: FrameType | None) -> list[FrameType]:
-    """The innermost first. What a framework calls of the user's code does not count."""
+    """The innermost first. Not counted: what a framework calls of the user's code, and the program that runs us."""
     frames = []
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename != _RUNNER:
         frames.append(frame)
         frame = frame.f_back
     outermost_first = itertools.dropwhile(_is_of_a_library, reversed(frames))
