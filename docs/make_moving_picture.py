@@ -72,7 +72,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=1)
-        page.add_init_script("localStorage.setItem('endoscope-guide', 'seen')")  # the guide of the page is not in the picture
+        page.add_init_script("localStorage.setItem('endoscope-guide', 'seen')")  # without the guide of the page
         shown = [scene(page, viewer.address, *one) for one in SCENES]
         browser.close()
     viewer.close()
