@@ -32,7 +32,7 @@ def test_a_pass_that_nobody_announces_is_a_gap(tmp_path: Path, keep: list[bool])
         assert len(recording.series(node, "mean", of="gradient:loss").values) == sum(keep)
     assert recording.series("2.bias", "mean", of="gradient:loss").values[-1] == 5.0
     assert [key.of for key in recording.tensors_of("output")] == ["value"]
-    assert ["no backward pass was seen" in gap.reason for gap in recording.gaps] == [True]
+    assert ["no beginning of a backward pass was seen" in gap.reason for gap in recording.gaps] == [True]
 
 
 def test_gradients_of_what_comes_from_outside_are_recorded(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ _LOSS = re.compile(r"loss|nll|cross.?entropy|\bmse\b|\bce\b", re.IGNORECASE)
 _HELD_OUT = re.compile(r"val|test|eval|held", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # known by identity: arrays have no truth
 class Curve:
     """One number per step."""
 

@@ -18,7 +18,9 @@ from endoscope.schema.origin import NONFINITE, Origin
 
 
 def backward_origins(values: WrongValues, maps: SampleMaps) -> list[Origin]:
-    """The producers, the one nearest to the loss first."""
+    """The producers, the one nearest to the loss first; none where the trace keeps no gradients."""
+    if values.recorder.gradients is None:
+        return []
     gradients = _Gradients(values)
     wrong = gradients.wrong()
     if not wrong:

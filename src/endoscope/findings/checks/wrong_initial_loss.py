@@ -9,7 +9,7 @@ import numpy as np
 
 from endoscope.findings.check import START, Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import WARNING
+from endoscope.findings.finding import INFO, WARNING
 from endoscope.findings.rows import Tensor
 
 
@@ -28,15 +28,16 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         if limits["low"] <= ratio <= limits["high"] or not math.isfinite(ratio):
             continue
         samples = _samples(facts, tensor)
-        if samples > 1 and 0.5 < ratio / samples < 2:
-            continue  # a sum over the batch, and no worse than guessing
+        is_sum = samples > 1 and 0.5 < ratio / samples < 2  # and no worse than guessing: some mean it so
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[there[0]] = True
         limit = limits["high"] if ratio > 1 else limits["low"]
+        title = f"the first loss is too {'high' if ratio > 1 else 'low'}"
         yield Seen(
-            severity=WARNING, title="the first loss is too " + ("high" if ratio > 1 else "low"),
-            detail=f"It is {value:.3g}; guessing among {classes} classes gives {expected:.3g}. Reported "
-            f"{'above' if ratio > 1 else 'below'} {limit:g} times that.",
+            severity=INFO if is_sum else WARNING, title="the loss is summed over the batch" if is_sum else title,
+            detail=f"It is {value:.3g}; guessing among {classes} classes gives {expected:.3g}"
+            + (f", times {samples} samples {samples * expected:.3g}" if is_sum else "")
+            + f". Reported {'above' if ratio > 1 else 'below'} {limit:g} times that.",
             value=ratio, threshold=limit, tensor=tensor, **facts.steps_where(mask),
         )  # fmt: skip
 
