@@ -84,7 +84,7 @@ def test_it_has_a_place_in_the_bar_and_in_the_address(address: str, visit: Visit
 
 def test_a_registered_statistic_is_in_the_menus_and_drawn(address: str, visit: Visit) -> None:
     page = visit(
-        f"{address}#v=1&tab=graph&trial=first&of=value&node=1&heat.statistic=kurtosis&series.statistic=kurtosis"
+        f"{address}#v=1&tab=graph&trial=first&of=value&node=1&heat.statistic=tailedness&series.statistic=tailedness"
     )
     menu = page.get_by_label("show", exact=True)
     expect(menu.locator("option:checked")).to_have_text("heavy tails")

@@ -39,7 +39,7 @@ def runs(tmp_path: Path) -> Path:
         shutil.copytree(GOLDEN, tmp_path / "runs" / name)
     rewrite(tmp_path / "runs" / "less" / "rank-0", without(*LESS))
     more = tmp_path / "runs" / "more" / "rank-0"
-    rewrite(more, with_column("stats", "kurtosis", 9, doubled))
+    rewrite(more, with_column("stats", "tailedness", 9, doubled))
     rewrite(more, with_column("metrics", "unit", 1, lambda rows: pa.array(["s"] * rows)))
     rewrite(more, with_column("samples", "skew", 4, lambda rows: pa.array([[0.5]] * rows, pa.list_(pa.float64()))))
     return tmp_path / "runs"
@@ -68,7 +68,7 @@ def test_alone_in_python(runs: Path, name: str) -> None:
             assert all(one not in of_it or np.isnan(of_it[one]) for one in left_out)
             assert same(found.histogram(node, step.number), old.histogram(node, step.number))
     table = found.to_arrow()
-    assert ("kurtosis" in table.column_names) == (name == "more")
+    assert ("tailedness" in table.column_names) == (name == "more")
     assert set(WHOLE) <= set(table.column_names)
     for column in left_out:
         values = table[column].to_pylist()
@@ -98,7 +98,7 @@ def test_all_of_them_in_sql(runs: Path) -> None:
         assert rows[0] == rows[2] > 0
         Recording(runs / name).sql("select * from samples"), Recording(runs / name).sql("select * from units")
     answer = Recordings(runs).sql(
-        "select trial, count(*), count(kurtosis), round(sum(mean), 9) from stats where not isnan(mean) "
+        "select trial, count(*), count(tailedness), round(sum(mean), 9) from stats where not isnan(mean) "
         "group by trial order by trial"
     )
     (_, rows, none, mean), less, more = answer.rows

@@ -3,7 +3,7 @@ import { STATISTICS, type Statistic } from "../../src/api/types";
 import { eitherOf, heatChoices, heatLabel, SAMPLE_STATISTICS, statisticName, statisticNamed } from "../../src/model/statistics";
 
 const own: Statistic = {
-  name: "kurtosis", label: "how heavy", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false,
+  name: "tailedness", label: "how heavy", scale: "diverging", isCount: false, ofSamples: false, ofUnits: false,
 };
 const named = (name: string): Statistic => statisticNamed(name);
 
@@ -19,10 +19,10 @@ test("counts are shown as shares, and quantiles come last", () => {
 });
 
 test("what a trial brings along is called as it says; what nobody knows, by its name", () => {
-  expect(statisticName("kurtosis", [...STATISTICS, own])).toBe("how heavy");
+  expect(statisticName("tailedness", [...STATISTICS, own])).toBe("how heavy");
   expect(statisticNamed("some_new_one")).toMatchObject({ label: "some new one", scale: "log", isCount: false });
   expect(eitherOf([named("mean"), own], [named("mean"), named("std")]).map(({ name }) => name)).toEqual([
-    "mean", "kurtosis", "std",
+    "mean", "tailedness", "std",
   ]);
 });
 

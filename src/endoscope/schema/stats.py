@@ -176,8 +176,8 @@ def statistic(
 ) -> Callable[[Callable[[Tensor], Any]], Statistic]:
     """Record a statistic of your own, of every tensor that is recorded from the next `Run` on.
 
-        @endoscope.statistic("kurtosis", about="How heavy the tails are; 3 for a normal distribution.")
-        def kurtosis(numbers):  # the finite numbers of one tensor, flat and never empty
+        @endoscope.statistic("tailedness", about="How heavy the tails are; 3 for a normal distribution.")
+        def tailedness(numbers):  # the finite numbers of one tensor, flat and never empty
             around = numbers - numbers.mean()
             return (around**4).mean() / (around**2).mean() ** 2
 
@@ -186,7 +186,7 @@ def statistic(
 
     `merge` says how the number of a whole tensor follows from those of its parts on several ranks: "sum", "mean"
     (each part counts by its finite elements), "min", "max", "norm", or a formula such as
-    `lambda parts: parts.mean(parts["kurtosis"])`. Without it the whole has a gap where it has more than one part.
+    `lambda parts: parts.mean(parts["tailedness"])`. Without it the whole has a gap where it has more than one part.
     """
 
     def register(measure: Callable[[Tensor], Any]) -> Statistic:
@@ -214,7 +214,7 @@ def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name):
         raise BadArgument(
             f"A statistic has a name of small letters, digits and _, because columns are called by it, not {name!r}. "
-            'Call it, for instance, "kurtosis".'
+            'Call it, for instance, "tailedness".'
         )
     if name in _RESERVED or keyword.iskeyword(name) or any(one.name == name for one in BUILT_IN):
         raise BadArgument(f"{name!r} is taken: tables have such a column already. Give the statistic another name.")
