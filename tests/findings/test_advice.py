@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,13 @@ def test_evaluation_without_batch_norm_says_nothing_of_it(tmp_path: Path) -> Non
                     optimizer.step()
     [without, *_] = found(Path(run.path), "train_eval_mismatch")
     assert without.causes and without.remedies and "batch normalisation" not in advice(without)
+
+
+def test_the_title_in_json_names_the_place(tmp_path: Path) -> None:
+    [one] = found(FAULTS["saturated"][0](tmp_path), "saturated")
+    assert (one.title, one.headline) == ("saturated tanh", "`1`: saturated tanh")
+    plain = one.to_dict()
+    assert (plain["title"], plain["symptom"]) == (one.headline, one.title)
+    assert replace(one, role="scale", of="gradient:loss").headline == "`1` (scale), gradient:loss: saturated tanh"
+    assert replace(one, title="`1` is dead").headline == "`1` is dead"
+    assert replace(one, node="").headline == "saturated tanh"
