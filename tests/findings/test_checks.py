@@ -192,3 +192,16 @@ def test_losses_that_balance_each_other_are_an_info(tmp_path: Path) -> None:
 
 def test_a_loss_with_the_wrong_sign_is_a_warning(tmp_path: Path) -> None:
     assert severities(two_losses(tmp_path, (1.0, -0.5)), "conflicting_losses") == [WARNING]
+
+
+def test_a_loss_that_rose_a_little_is_not_called_less(tmp_path: Path) -> None:
+    noise = [0.002 * (-1) ** step for step in range(40)]
+    risen = curve(tmp_path / "risen", [2.0 * (1 + 0.0003 * step) + noise[step] for step in range(40)])
+    flat = curve(tmp_path / "flat", [2.0] * 40)
+    fallen = curve(tmp_path / "fallen", [2.0 * (1 - 0.0001 * step) + 20 * noise[step] for step in range(40)])
+    told = [
+        next(one.detail for one in endoscope.diagnose(path) if one.check == "plateau") for path in (risen, flat, fallen)
+    ]
+    assert "% more;" in told[0] and "-" not in told[0], told[0]
+    assert "it has not changed;" in told[1], told[1]
+    assert "% less;" in told[2] and "-" not in told[2], told[2]

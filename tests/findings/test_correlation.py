@@ -15,7 +15,9 @@ from endoscope.cli import main
 from endoscope.errors import BadArgument, NotARecording
 from endoscope.findings import pairs
 from endoscope.findings.event import CATEGORY, OUTLIER, Event, OverSamples, OverSteps
-from endoscope.findings.together import Correlation
+from endoscope.findings.together import FEWEST, Correlation, worth_telling
+from endoscope.report import together_part
+from endoscope.report.markup import text
 from tests.findings.made_up import write
 
 NODES, STEPS, SAMPLES = 12, 200, 16
@@ -244,3 +246,14 @@ def test_on_the_command_line(planted: tuple[Path, np.ndarray, np.ndarray], capsy
     first = answer["together"][0]
     names = "a b share lift phi interval n first_step leads upstream sentence over trial"
     assert set(names.split()) <= set(first) and set(first["interval"]) == {"lift", "phi"}
+
+
+def test_people_are_told_only_of_what_matters(planted: tuple[Path, np.ndarray, np.ndarray]) -> None:
+    found = endoscope.correlate(planted[0])
+    told = worth_telling(found)
+    assert told and any(one.between_outliers for one in found)
+    assert not any(one.between_outliers or one.n < FEWEST for one in told)
+    assert told == [one for one in found if not one.between_outliers and one.n >= 20]
+    page = str(together_part.section(endoscope.open(planted[0])))
+    assert all(text(one.sentence) in page for one in told[:8])
+    assert not any(text(one.sentence) in page for one in found if one not in told)

@@ -68,6 +68,10 @@ def test_the_first_question_does_not_wait_and_a_later_one_knows(here: tuple[Test
     assert (lead["id"], lead["node"], lead["severity"]) == ("dead_units@1", "1", "error")
     assert (lead["firstStep"], lead["lastStep"]) == (expected[0].first_step, expected[0].last_step)
     assert lead["value"] == expected[0].value and lead["causes"] and lead["remedies"]
+    assert [one["title"] for one in answer["findings"]] == [one.title for one in expected]
+    assert (lead["strength"], lead["steps"]) == (expected[0].strength, expected[0].steps)
+    usual = [one.usual and list(one.usual) for one in expected]
+    assert [one["usual"] for one in answer["findings"]] == usual
     assert lead["link"].startswith("#v=1&") and lead["source"].endswith(expected[0].source)
     ids = [one["id"] for one in answer["findings"]]
     assert len(set(ids)) == len(ids) and {one["follows"] for one in answer["findings"]} <= {"", *ids}
@@ -142,8 +146,9 @@ def test_a_trial_that_is_not_there(here: tuple[TestClient, str, Path]) -> None:
 
 def test_names_tell_findings_apart_whatever_their_order() -> None:
     empty = {
-        "severity": "info", "title": "", "detail": "", "first_step": 0, "last_step": 0, "types": (), "samples": (),
-        "value": 0.0, "threshold": None, "source": "", "causes": (), "remedies": (), "link": "", "also": (),
+        "severity": "info", "symptom": "", "detail": "", "first_step": 0, "last_step": 0, "types": (), "samples": (),
+        "value": 0.0, "threshold": None, "strength": 1.0, "usual": None, "steps": 1, "source": "",
+        "causes": (), "remedies": (), "link": "", "also": (),
     }  # fmt: skip
     findings: list[dict[str, Any]] = [
         {**empty, "check": "a", "node": "n", "role": "x", "of": "value", "follows": "b at n"},

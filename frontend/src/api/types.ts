@@ -283,6 +283,12 @@ export interface Finding {
   /** What was measured; null if it is not finite */
   readonly value: number | null;
   readonly threshold: number | null;
+  /** How many times beyond what healthy trainings show, or else beyond the threshold */
+  readonly strength: number | null;
+  /** Where 98 of 100 healthy tensors of this kind lie; null: not known */
+  readonly usual: readonly [number, number] | null;
+  /** Recorded steps at which it was seen */
+  readonly steps: number;
   /** File:line */
   readonly source: string;
   readonly causes: readonly string[];

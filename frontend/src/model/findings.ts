@@ -1,6 +1,6 @@
 /** What looks wrong, as it is shown: one entry per cause, marks on nodes, stretches of time. */
 import type { Finding, Findings } from "../api/types";
-import { wholeNumber } from "./numbers";
+import { shortNumber, wholeNumber } from "./numbers";
 
 export type Severity = Finding["severity"];
 /** From harmless to harmful. */
@@ -127,6 +127,14 @@ export function timeWords({ firstStep, lastStep, types }: Finding, last: number 
   const steps = isLasting ? `since step ${from}` : firstStep === lastStep ? `at step ${from}`
     : `steps ${from} to ${wholeNumber(lastStep)}`;
   return types.length === 1 && types[0] ? `${steps} of type ${types[0]}` : steps;
+}
+
+/** How far beyond what is usual it is, in one short line; empty where that is not known. */
+export function strengthWords({ strength, usual }: Finding): string {
+  const beyond = strength !== null && strength > 1 ? `${shortNumber(strength)} times beyond` : "";
+  if (usual === null) return beyond && `${beyond} the threshold`;
+  const range = `${shortNumber(usual[0])} to ${shortNumber(usual[1])} in healthy trainings of this kind`;
+  return beyond ? `${range}; ${beyond}` : range;
 }
 
 /** `model.py:41` of a path that may be long. */

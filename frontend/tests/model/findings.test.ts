@@ -1,17 +1,27 @@
 import { expect, test } from "vitest";
 import type { Finding, Findings } from "../../src/api/types";
 import {
-  countOf, countWords, entriesOf, marksOf, nothingWords, numbersIn, placeOf, sourceName, spansOf, timeWords,
+  countOf, countWords, entriesOf, marksOf, nothingWords, numbersIn, placeOf, sourceName, spansOf, strengthWords,
+  timeWords,
 } from "../../src/model/findings";
 
 const finding = (id: string, more: Partial<Finding> = {}): Finding => ({
   id, check: id.split("@")[0], severity: "warning", title: `title of ${id}`, detail: "", node: id.split("@")[1] ?? "",
-  role: "", of: "value", firstStep: 0, lastStep: 10, types: [], samples: [], value: 1, threshold: 0.5, source: "",
-  causes: [], remedies: [], link: "", follows: "", also: [], ...more,
+  role: "", of: "value", firstStep: 0, lastStep: 10, types: [], samples: [], value: 1, threshold: 0.5, strength: 2,
+  usual: null, steps: 11, source: "", causes: [], remedies: [], link: "", follows: "", also: [], ...more,
 });
 
 const shape = (findings: readonly Finding[]) =>
   entriesOf(findings).map(({ finding: { id }, followers }) => [id, ...followers.map((each) => each.id)]);
+
+test("how sure it is: beside healthy trainings if they are known, else beside the threshold", () => {
+  expect(strengthWords(finding("a", { strength: 12, usual: [0.5, 3] })))
+    .toBe("0.5 to 3 in healthy trainings of this kind; 12 times beyond");
+  expect(strengthWords(finding("a", { strength: 1, usual: [0.5, 3] }))).toBe("0.5 to 3 in healthy trainings of this kind");
+  expect(strengthWords(finding("a", { strength: 4 }))).toBe("4 times beyond the threshold");
+  expect(strengthWords(finding("a", { strength: 1 }))).toBe("");
+  expect(strengthWords(finding("a", { strength: null }))).toBe("");
+});
 
 test("what follows from something is part of its entry, also by several steps", () => {
   const all = [

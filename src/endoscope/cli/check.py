@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SUMMARY = "say what looks wrong in recordings"
 NOT_CHECKED = 3  # exit code, also for trials without a step; 0: nothing above info, 1: warnings, 2: errors
-_FEWEST = 20  # samples or steps with what is explained: fewer are no base for advice
 _MOST_PAIRS = 20  # of things that happen together
 
 
@@ -183,8 +182,9 @@ def _print_conclusion(findings: Sequence[Finding], path: Path, rank: int | None)
 
 def _print_together(pairs: Sequence[Correlation]) -> None:
     from endoscope.cli.told import wrapped
+    from endoscope.findings.together import worth_telling
 
-    pairs = [pair for pair in pairs if not pair.between_outliers and pair.n >= _FEWEST]
+    pairs = worth_telling(pairs)
     if not pairs:
         print("\nNothing happens together more often than by chance.")
         return

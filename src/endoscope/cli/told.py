@@ -65,12 +65,8 @@ def _root(one: Finding, others: Sequence[Finding]) -> Finding:
 
 def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verbose: bool = True) -> str:
     """One cause."""
-    place = f"`{finding.node}`" if finding.node else ""
-    place += f" ({finding.role})" if finding.role else ""
-    place += f", {finding.of}" if finding.of not in ("value", "parameter") else ""
-    subject = f"{place}: " if place and f"`{finding.node}`" not in finding.title else ""
     named = ", ".join(filter(None, (finding.check, finding.trial)))
-    head = f"{number}. {finding.severity.upper()}  {subject}{finding.title}   [{named}]"
+    head = f"{number}. {finding.severity.upper()}  {finding.headline}   [{named}]"
     lines = [head, *wrapped("", finding.detail)]
     if finding.check != NO_STEPS and finding.trial:
         lines += wrapped("seen: ", when(finding))

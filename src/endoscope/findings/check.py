@@ -15,6 +15,7 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.rows import Tensor
 
 Limits = Mapping[str, float]
+Fits = Callable[[Facts], bool]  # whether something makes sense for a model: architecture.py
 
 
 class Stage(IntEnum):
@@ -82,6 +83,8 @@ class Check:
     run: Callable[[Facts, Limits], Iterable[Seen]]
     causes: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
+    causes_where: tuple[tuple[Fits, str], ...] = ()  # told after `causes`, of models for which they make sense
+    remedies_where: tuple[tuple[Fits, str], ...] = ()  # the same
     thresholds: Limits = field(default_factory=dict)  # name -> default
     quantity: str = ""  # under which the table of healthy trainings has what `value` of a finding is
     evidence: Evidence | None = None  # None: the page goes on to show what it shows

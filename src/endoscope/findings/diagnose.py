@@ -115,7 +115,7 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
     key = seen.tensor.key if seen.tensor is not None else None
     compared = check.quantity and seen.tensor is not None and seen.cause in ("", "high", "low", "large", "small")
     found = usual(facts, seen.tensor, check.quantity) if compared and seen.tensor is not None else None
-    causes, remedies = ((), ()) if seen.cause == "failed" else (check.causes, check.remedies)
+    causes, remedies = ((), ()) if seen.cause == "failed" else _advice(check, facts)
     return Finding(
         check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
         node=seen.name, role=key.role if key else "", of=key.of if key else "value",
@@ -127,6 +127,12 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
         remedies=remedies if seen.remedies is None else seen.remedies,
         link=link_to(seen, facts, check), also=entry.also,
     )  # fmt: skip
+
+
+def _advice(check: Check, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Causes and remedies that make sense for this model."""
+    causes = (*check.causes, *(text for fits, text in check.causes_where if fits(facts)))
+    return causes, (*check.remedies, *(text for fits, text in check.remedies_where if fits(facts)))
 
 
 def _strength(seen: Seen, found: Usual | None) -> float:

@@ -18,7 +18,8 @@ import numpy as np
 from endoscope.errors import EndoscopeError
 from endoscope.findings.curves import Curve, loss_curves, metric_curves
 from endoscope.findings.rows import Rows, Tensor
-from endoscope.findings.structure import Structure
+from endoscope.findings.siblings import read_together
+from endoscope.findings.structure import Place, Structure
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.schema.recording import GRADIENT
@@ -109,6 +110,17 @@ class Facts:
     @cached_property
     def structure(self) -> Structure:
         return Structure(self.recording)
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """Plain names of all functions that the model calls, as far as they were recorded."""
+        called = {name for said in self.remarks("functions") for name in said["types"]}
+        return frozenset(called | set(self.structure.type.values()))
+
+    @cached_property
+    def siblings(self) -> dict[Place, frozenset[Place]]:
+        """Layers that are read together, as query, key and value of one attention are."""
+        return read_together(self.structure, self.functions)
 
     @cached_property
     def losses(self) -> list[Curve]:

@@ -46,9 +46,18 @@ class Finding:
             return 3
         return 2 if self.follows else SEVERITIES[::-1].index(self.severity)
 
+    @property
+    def headline(self) -> str:
+        """The title with the place: "`encoder.3.relu`: dead units"."""
+        if not self.node or f"`{self.node}`" in self.title:
+            return self.title
+        role = f" ({self.role})" if self.role else ""
+        of = f", {self.of}" if self.of not in ("value", "parameter") else ""
+        return f"`{self.node}`{role}{of}: {self.title}"
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, which has no NaN and no infinity."""
-        found = asdict(self)
+        """Plain data for JSON, which has no NaN and no infinity; its `title` names the place, `symptom` does not."""
+        found = {**asdict(self), "title": self.headline, "symptom": self.title}
         for name in ("value", "threshold", "strength"):
             if not math.isfinite(found[name]):
                 found[name] = None

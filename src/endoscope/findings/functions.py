@@ -17,6 +17,7 @@ NORMALISATIONS = frozenset(
     "batch_norm layer_norm group_norm instance_norm rms_norm native_layer_norm local_response_norm normalize".split()
 )
 ATTENTIONS = frozenset("scaled_dot_product_attention multi_head_attention_forward".split())
+RECURRENCES = frozenset("gru lstm rnn_tanh rnn_relu gru_cell lstm_cell rnn_tanh_cell rnn_relu_cell".split())
 MASKS = frozenset("masked_fill masked_fill_ where tril triu full full_like".split())
 LAYERS = frozenset("linear addmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split())
 #: What changes no number, or adds and averages.

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from endoscope.findings.check import Check, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import SEVERITIES
+from endoscope.findings.structure import Place
 
 MOST_NODES_NAMED = 200  # in `also`
 
@@ -74,7 +76,11 @@ def _reached(lead: Seen, facts: Facts, backward: bool) -> set[tuple[str, str]]:
     reached = structure.above(starts) if backward else structure.below(starts)
     if not backward:  # parameters that are read on the way belong to it, too
         reached |= {p for child in list(reached) for p in structure.parents.get(child, ()) if p not in reached}
-    return {(node, role) for node, role, _ in reached}
+    return {(node, role) for node, role, _ in reached | _siblings(lead, facts)}
+
+
+def _siblings(lead: Seen, facts: Facts) -> frozenset[Place]:
+    return facts.siblings.get(lead.tensor.place, frozenset()) if lead.tensor is not None else frozenset()
 
 
 def _belongs(one: Seen, lead: Seen, places: set[tuple[str, str]]) -> bool:
@@ -88,7 +94,15 @@ def _entry(check: Check, members: list[Seen], facts: Facts) -> Ranked:
     """The most severe symptom speaks for the group: among equals, the one nearest to the cause."""
     worst = max(SEVERITIES.index(one.severity) for one in members)
     lead = next(one for one in members if SEVERITIES.index(one.severity) == worst)
-    names = dict.fromkeys(name for one in members for name in (one.name, *one.also) if name != lead.name)
+    alike = _siblings(lead, facts)
+    beside = dict.fromkeys(
+        one.name for one in members if one.tensor is not None and one.tensor.place in alike and one.name != lead.name
+    )
+    if beside:
+        told = ", ".join(f"`{name}`" for name in beside)
+        lead = replace(lead, detail=f"{lead.detail} The same is seen at what is read together with it: {told}.")
+    others = dict.fromkeys(name for one in members for name in (one.name, *one.also) if name != lead.name)
+    names = {**beside, **others}
     return Ranked(check, lead, tuple(names)[:MOST_NODES_NAMED], _depth(lead, facts))
 
 

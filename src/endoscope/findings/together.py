@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from endoscope.findings.event import CATEGORY, OUTLIER, TYPE
+
+FEWEST = 20  # samples or steps with what is explained: fewer are no base for advice
 
 
 class Interval(NamedTuple):
@@ -72,6 +75,11 @@ class Correlation:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+def worth_telling(pairs: Sequence[Correlation]) -> list[Correlation]:
+    """Those that are shown to people: about something that matters, and seen often enough."""
+    return [pair for pair in pairs if not pair.between_outliers and pair.n >= FEWEST]
 
 
 def _percent(share: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from endoscope.errors import EndoscopeError
 from endoscope.findings.correlation import of_recording
+from endoscope.findings.together import worth_telling
 from endoscope.query.recording import Recording
 from endoscope.report import numbers
 from endoscope.report.markup import Markup, tag
@@ -18,7 +19,7 @@ def section(recording: Recording) -> Markup | None:
     if len(recording.steps) * len(recording.nodes) > _MOST_NUMBERS or not recording.steps:
         return None
     try:
-        found = of_recording(recording)
+        found = worth_telling(of_recording(recording))
     except EndoscopeError:
         return None  # what cannot be compared is no reason to have no report
     if not found:

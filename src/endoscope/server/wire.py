@@ -248,6 +248,9 @@ class Finding(TypedDict):
     samples: list[int]  # of the batch of the first step, where known
     value: float | None  # what was measured; null if it is not finite
     threshold: float | None
+    strength: float | None  # how many times beyond what healthy trainings show, or else beyond the threshold
+    usual: tuple[float, float] | None  # where 98 of 100 healthy tensors of this kind lie; null: not known
+    steps: int  # recorded steps at which it was seen
     source: str  # file:line
     causes: list[str]
     remedies: list[str]

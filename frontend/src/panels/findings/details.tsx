@@ -1,13 +1,14 @@
 /** Everything about one finding: what was measured, where else, what it may come from, what to try. */
 import { useState, type ReactNode } from "react";
 import type { Finding } from "../../api/types";
-import { sourceName, timeWords } from "../../model/findings";
+import { sourceName, strengthWords, timeWords } from "../../model/findings";
 import { wholeNumber } from "../../model/numbers";
 import { findings } from "../../state/findings";
 import { act } from "../../state/page";
 import { NumberText } from "../../ui/number";
 import { Button } from "../../ui/parts";
 import { wishToSee } from "../graph/reveal";
+import { Sentence } from "./text";
 
 interface Props {
   readonly trial: string;
@@ -19,6 +20,7 @@ interface Props {
 
 export function Details({ trial, finding, last, onShow }: Props) {
   const { value, threshold, samples, causes, remedies, also, source } = finding;
+  const strength = strengthWords(finding);
   const isMeasured = value !== null || threshold !== null;
   return (
     <div className="finding-details">
@@ -29,6 +31,7 @@ export function Details({ trial, finding, last, onShow }: Props) {
             {threshold !== null && <> · threshold <NumberText value={threshold} /></>}
           </Fact>
         )}
+        {strength && <Fact name={finding.usual ? "usual" : "strength"}><Sentence>{strength}</Sentence></Fact>}
         <Fact name="seen">{timeWords(finding, last)}</Fact>
         {samples.length > 0 && <Fact name="samples">{some(samples.map(wholeNumber), 8)}</Fact>}
         {source && <Fact name="source"><code title={source}>{sourceName(source)}</code></Fact>}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
+from endoscope.findings.architecture import is_taking_turns
 from endoscope.findings.check import START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -90,10 +91,11 @@ CHECK = Check(
     explained_by=("dead_units", "saturated", *START),
     causes=(
         "The network ignores its input: dead or saturated layers, or weights that are too small beside the biases.",
-        "Mode collapse of a generator, or a representation that has collapsed.",
+        "A representation that has collapsed.",
     ),
-    remedies=(
-        "Look at the first node, in order of execution, that has it, and at what it reads.",
-        "Against mode collapse: a weaker discriminator, a loss that compares samples of one batch.",
+    causes_where=((is_taking_turns, "Mode collapse of a generator."),),
+    remedies=("Look at the first node, in order of execution, that has it, and at what it reads.",),
+    remedies_where=(
+        (is_taking_turns, "Against mode collapse: a weaker discriminator, a loss that compares samples of one batch."),
     ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
+from endoscope.findings.architecture import has_no_normalisation, has_rectifier
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
@@ -77,7 +78,10 @@ CHECK = Check(
     ),
     remedies=(
         "Lower the learning rate, or warm it up.",
-        "Use LeakyReLU, GELU or SiLU, or a normalisation before the activation.",
         "Begin with biases of zero and He initialisation.",
+    ),
+    remedies_where=(
+        (has_rectifier, "Use LeakyReLU, GELU or SiLU instead of ReLU."),
+        (has_no_normalisation, "Put a normalisation before the activation."),
     ),
 )

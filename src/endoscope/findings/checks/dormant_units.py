@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from endoscope.findings import units
+from endoscope.findings.architecture import has_no_normalisation
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.checks.dead_units import rectified
 from endoscope.findings.facts import Facts
@@ -52,5 +53,6 @@ CHECK = Check(
     evidence=Evidence(("abs_mean",), units="abs_max"),
     explained_by=("dead_units",),
     causes=("Targets that move (reinforcement learning, continual learning).", "A few units that have become huge."),
-    remedies=("Begin those units anew from time to time.", "Add a normalisation layer; lower the learning rate."),
+    remedies=("Begin those units anew from time to time.", "Lower the learning rate."),
+    remedies_where=((has_no_normalisation, "Add a normalisation layer."),),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_no_normalisation, is_recurrent
 from endoscope.findings.check import LEARNING_RATE, START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
@@ -47,13 +48,18 @@ CHECK = Check(
     evidence=Evidence(("norm",), of="gradient"),
     explained_by=(*START, *LEARNING_RATE),
     causes=(
-        "Weights that began too large, or a long recurrence.",
+        "Weights that began too large.",
         "A learning rate that is too large.",
         "Inputs or targets that are not normalised, or a loss that is summed and not averaged.",
     ),
+    causes_where=((is_recurrent, "A long recurrence."),),
     remedies=(
         "Clip the gradient: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
         "Lower the learning rate; normalise inputs and targets; average the loss.",
-        "Add normalisation layers, or use smaller initial weights.",
+        "Use smaller initial weights.",
+    ),
+    remedies_where=(
+        (has_no_normalisation, "Add normalisation layers."),
+        (is_recurrent, "Cut long sequences into parts."),
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_no_normalisation
 from endoscope.findings.check import LEARNING_RATE, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -46,5 +47,6 @@ CHECK = Check(
     evidence=Evidence(("std",)),
     explained_by=("asymmetric_range", *LEARNING_RATE, "diverging_weights"),
     causes=("A learning rate that is too large.", "Nothing holds the weights or the residual stream back."),
-    remedies=("Lower the learning rate; add weight decay or a normalisation layer.",),
+    remedies=("Lower the learning rate; add weight decay.",),
+    remedies_where=((has_no_normalisation, "Add normalisation layers."),),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_attention
 from endoscope.findings.check import START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO
@@ -40,6 +41,7 @@ CHECK = Check(
     thresholds={"size": 100.0, "ratio": 1000.0},
     evidence=Evidence(("abs_max", "q99"), units="abs_max"),
     explained_by=(*START, "scale_range"),
-    causes=("Attention sinks of transformers, which are mostly harmless.", "A sample that is an outlier."),
+    causes=("A sample that is an outlier.",),
+    causes_where=((has_attention, "Attention sinks of transformers, which are mostly harmless."),),
     remedies=("Keep such tensors out of 8-bit and 16-bit formats.", "Look at the samples with the largest elements."),
 )

@@ -40,10 +40,17 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         yield Seen(
             severity=WARNING, title="the loss does not go down",
             detail=f"{curve.name} is {last:.4g} after {len(values)} steps and began at {first:.4g}: "
-            f"{gain:.1%} less; "
-            f"less than {limits['gain']:.0%} is reported.",
+            f"{_change(gain)}; a fall of less than {limits['gain']:.0%} is reported.",
             value=gain, threshold=limits["gain"], **curve.at(np.arange(len(curve))),
         )  # fmt: skip
+
+
+def _change(gain: float) -> str:
+    """In words, for a loss may also have risen a little."""
+    told = f"{abs(gain):.1%}"
+    if told == "0.0%":
+        return "it has not changed"
+    return f"{told} {'less' if gain > 0 else 'more'}"
 
 
 def _chance(facts: Facts) -> tuple[float, str]:

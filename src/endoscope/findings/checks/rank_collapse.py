@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_attention
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -47,8 +48,9 @@ CHECK = Check(
     evidence=Evidence(("std",)),
     causes=(
         "Self-supervised learning that found a shortcut.",
-        "Attention without skip connections.",
         "Too much decay.",
     ),
-    remedies=("Add a term that keeps variances up.", "Add skip connections.", "Lower the weight decay."),
+    causes_where=((has_attention, "Attention without skip connections."),),
+    remedies=("Add a term that keeps variances up.", "Lower the weight decay."),
+    remedies_where=((has_attention, "Look whether each attention has its skip connection."),),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_no_normalisation, is_squashed
 from endoscope.findings.check import LEARNING_RATE, START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -65,8 +66,9 @@ CHECK = Check(
         "Weights that are too large, from the beginning or after steps that were too large.",
         "Inputs that are not normalised.",
     ),
-    remedies=(
-        "Normalise the inputs; use Glorot initialisation; lower the learning rate.",
-        "Put a normalisation before the activation, or use another activation.",
+    remedies=("Normalise the inputs; use Glorot initialisation; lower the learning rate.",),
+    remedies_where=(
+        (has_no_normalisation, "Put a normalisation before it."),
+        (is_squashed, "Inside the network, use an activation without ends, such as ReLU, GELU or SiLU."),
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_no_normalisation
 from endoscope.findings.check import LEARNING_RATE, START, Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -49,5 +50,6 @@ CHECK = Check(
         "Inputs that are not normalised.",
         "Steps that were too large.",
     ),
-    remedies=("Normalise the inputs; use He or Glorot initialisation.", "Add normalisation layers."),
+    remedies=("Normalise the inputs; use He or Glorot initialisation.",),
+    remedies_where=((has_no_normalisation, "Add normalisation layers."),),
 )

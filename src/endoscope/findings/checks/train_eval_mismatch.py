@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_batch_norm
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -52,9 +53,16 @@ CHECK = Check(
     thresholds={"ratio": 2.5, "steps": 2},
     evidence=Evidence(("std",), page="mean"),
     causes=(
-        "Running statistics of batch normalisation that are not up to date, or batches that are too small for them.",
         "Data that is prepared differently for evaluation.",
         "model.eval() or model.train() at the wrong place.",
     ),
-    remedies=("Compare the two types of step from the input on.", "Use layer or group normalisation."),
+    causes_where=(
+        (
+            has_batch_norm,
+            "Running statistics of batch normalisation that are not up to date, or batches that are too small for "
+            "them.",
+        ),
+    ),
+    remedies=("Compare the two types of step from the input on.",),
+    remedies_where=((has_batch_norm, "Use layer or group normalisation instead of batch normalisation."),),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_no_normalisation, is_recurrent, is_squashed, lacks_gates
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
@@ -122,14 +123,16 @@ CHECK = Check(
     quantity="gradient_share",
     evidence=Evidence(("norm",), of="gradient"),
     explained_by=("dead_units", "saturated", "bad_initialisation"),
-    causes=(
-        "Many saturating activations (sigmoid, tanh) in a row.",
-        "Weights that began too small, or many layers without skip connections.",
-        "A long recurrence.",
+    causes=("Weights that began too small, or many layers without skip connections.",),
+    causes_where=(
+        (is_squashed, "Many saturating activations (sigmoid, tanh) in a row."),
+        (is_recurrent, "A long recurrence."),
     ),
-    remedies=(
-        "Use ReLU, GELU or SiLU instead of sigmoid and tanh inside the network.",
-        "Add skip connections or normalisation layers; use He or Glorot initialisation.",
-        "Use LSTM or GRU cells for long sequences.",
+    remedies=("Use He or Glorot initialisation; look whether each block has its skip connection.",),
+    remedies_where=(
+        (is_squashed, "Use ReLU, GELU or SiLU instead of sigmoid and tanh inside the network."),
+        (has_no_normalisation, "Add normalisation layers."),
+        (lacks_gates, "Use LSTM or GRU cells for long sequences."),
+        (is_recurrent, "Cut long sequences into parts."),
     ),
 )

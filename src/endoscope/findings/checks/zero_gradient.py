@@ -39,7 +39,7 @@ CHECK = Check(
     evidence=Evidence(("norm",), of="gradient", page="zeros"),
     explained_by=("dead_units", "bad_initialisation"),
     causes=(
-        "Everything behind it is dead: a ReLU that is always zero, a saturated function, a clamp.",
+        "Everything behind it is dead: units that are always zero, a saturated function, a clamp.",
         "It is multiplied by zero: a mask, a weight of a loss, or weights that began as zero.",
     ),
     remedies=(
