@@ -75,5 +75,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 
 
 def test_what_cannot_be_shown_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
-    assert main(["show", str(tmp_path / "nothing"), "--port", "0"]) != 0
+    file = tmp_path / "train.py"
+    file.write_text("")
+    assert main(["show", str(file), "--port", "0"]) != 0
     assert gc.isenabled()
