@@ -82,7 +82,10 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
     order: oneOf(["network", "differs"]), filter: text, open: orNull(list(text)), other: text,
   },
   series: { statistic: text, log: yes, histogram: yes },
-  metrics: { names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)) },
+  metrics: {
+    names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)),
+    filter: text, group: text, hidden: list(text), outliers: yes,
+  },
   values: { axes: orNull(list(number)), index: list(number), sort: text, show: oneOf(["map", "numbers"]) },
 };
 

@@ -90,6 +90,14 @@ export interface Page {
     readonly x: "step" | "time";
     /** First and last place in view; null: all. */
     readonly range: readonly number[] | null;
+    /** Parts of names. */
+    readonly filter: string;
+    /** A regular expression whose first group names the group of a metric; empty: what stands before the slash. */
+    readonly group: string;
+    /** Trials whose curves are not drawn. */
+    readonly hidden: readonly string[];
+    /** Whether the axis of values reaches to them. */
+    readonly outliers: boolean;
   };
   /** Of bars of histograms. */
   readonly heights: "linear" | "log";
@@ -142,7 +150,9 @@ export const FIRST_PAGE: Page = {
   open: null,
   camera: null,
   series: { statistic: "std", log: false, histogram: true },
-  metrics: { names: [], smoothing: 0, log: false, x: "step", range: null },
+  metrics: {
+    names: [], smoothing: 0, log: false, x: "step", range: null, filter: "", group: "", hidden: [], outliers: true,
+  },
   heights: "linear",
   values: { axes: null, index: [], sort: "", show: "map" },
   side: "findings",

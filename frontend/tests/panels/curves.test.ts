@@ -1,8 +1,11 @@
 import { expect, test } from "vitest";
 import { durationText, stepTick } from "../../src/panels/curves/axes";
 import { columns, extent, nearestPoint, neighbour, readings, type Curve } from "../../src/panels/curves/data";
-import { emptySentence, leftOutNote, summary } from "../../src/panels/curves/sentences";
+import { alphaOf } from "../../src/panels/curves/options";
+import { axisNote, emptySentence, leftOutNote, summary } from "../../src/panels/curves/sentences";
+import { sharedCursor } from "../../src/panels/curves/shared_cursor";
 import { ascending, leftOut, lowerBound, nearestPlace, thinned, thinnedBand } from "../../src/panels/curves/thin";
+import { withoutOutliers } from "../../src/panels/curves/value_range";
 
 const MANY = 100_000;
 const xs = Float64Array.from({ length: MANY }, (_, i) => i);
@@ -116,4 +119,45 @@ test("places on axes are short", () => {
   expect([0, 0.0372, 12.5, 60, 90, 3600, 4800, 86_400 * 2 + 3600].map(durationText)).toEqual([
     "0 s", "37.2 ms", "12.5 s", "1 min", "1 min 30 s", "1 h", "1 h 20 min", "2 d 1 h",
   ]);
+});
+
+test("without outliers the axis goes from the 2nd to the 98th percentile, and says what is outside", () => {
+  const x = Array.from({ length: 101 }, (_, i) => i);
+  const y = x.map((i) => (i === 50 ? 1e6 : i === 51 ? NaN : i / 100));
+  const found = withoutOutliers([curve(x, y)], false, null);
+  expect(found?.percentiles).toEqual([0.02, 0.99]); // of 100 finite values: the 3rd from below, the 3rd from above
+  expect(found?.axis[1]).toBeLessThan(2);
+  expect(found?.outside).toBe(1);
+  expect(axisNote(found!)).toBe("2nd to 98th percentile, 0.02 to 0.99: 1 value lies outside the axis");
+  expect(withoutOutliers([curve(x, y)], false, [60, 100])?.percentiles).toEqual([0.61, 0.99]); // only what is in view
+});
+
+test("faint curves and values without a place do not set the axis; a handful has no outlier", () => {
+  const x = [0, 1, 2, 3];
+  const faint = curve(x, [1e9, 1e9, 1e9, 1e9], { faint: true });
+  expect(withoutOutliers([faint, curve(x, [1, 2, 3, 900])], false, null)?.percentiles).toEqual([1, 900]);
+  expect(withoutOutliers([curve(x, [-5, 0, 1, 10])], true, null)?.percentiles).toEqual([1, 10]);
+  expect(withoutOutliers([curve(x, [NaN, NaN, NaN, NaN])], false, null)).toBeNull();
+  const ten = withoutOutliers([curve([...Array(10).keys()], [1, 2, 1, 2, 1, 2, 1, 2, 1, 5000])], false, null);
+  expect(ten?.axis[1]).toBeLessThan(3);
+});
+
+test("while an owner is highlighted, the others are pale", () => {
+  const mine = curve([0], [1], { owner: "one" });
+  expect(alphaOf(mine, null)).toBe(1);
+  expect(alphaOf(mine, "one")).toBe(1);
+  expect(alphaOf(mine, "two")).toBeLessThan(0.3);
+  expect(alphaOf({ ...mine, faint: true }, "two")).toBeLessThan(alphaOf({ ...mine, faint: true }, "one"));
+});
+
+test("what one plot points at, all hear, once", () => {
+  const cursor = sharedCursor();
+  const heard: (number | null)[] = [];
+  const stop = cursor.listen(() => heard.push(cursor.place()));
+  cursor.point(4, {});
+  cursor.point(4, {});
+  cursor.point(null, {});
+  stop();
+  cursor.point(7, {});
+  expect(heard).toEqual([4, null]);
 });

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { MetricCurve, MetricTable } from "../../src/api/tables";
 import type { StepColumns } from "../../src/api/types";
 import { nearestStep } from "../../src/panels/metrics/nearest_step";
-import { groupOf, lastValues, overlay, plotOf, type TrialMetrics } from "../../src/panels/metrics/plots";
+import { grouped, needHeadings } from "../../src/panels/metrics/groups";
+import { lastValues, overlay, plotOf, valuesAt, type TrialMetrics } from "../../src/panels/metrics/plots";
 import { factorOf, positionOf, smoothed, windowOf } from "../../src/panels/metrics/smoothing";
 
 test("smoothing is a weighted mean of what came before", () => {
@@ -53,7 +54,7 @@ function trial(name: string, color: string, start: number): TrialMetrics {
 
 const trials = [trial("one", "blue", 1000), trial("two", "red", 5000)];
 const types = ["short", "long"];
-const plain = { smoothing: 0, x: "step" } as const;
+const plain = { smoothing: 0, x: "step", hidden: [] } as const;
 
 test("trials differ by hue, types by dashes and shade; nothing has the same look", () => {
   const { curves } = plotOf("loss", trials, types, plain);
@@ -66,15 +67,15 @@ test("trials differ by hue, types by dashes and shade; nothing has the same look
 });
 
 test("over time all trials begin together", () => {
-  const { curves } = plotOf("lr", trials, types, { smoothing: 0, x: "time" });
+  const { curves } = plotOf("lr", trials, types, { ...plain, x: "time" });
   expect(curves.map((curve) => Array.from(curve.x))).toEqual([[0, 1], [0, 1]]);
 });
 
 test("what was smoothed stays in sight, faintly and below", () => {
-  const { curves } = plotOf("lr", trials, types, { smoothing: 0.5, x: "step" });
+  const { curves } = plotOf("lr", trials, types, { ...plain, smoothing: 0.5 });
   expect(curves.map((curve) => curve.faint ?? false)).toEqual([true, true, false, false]);
   expect(Array.from(curves[0].y)).toEqual([0.1, 0.2]);
-  expect(lastValues({ name: "lr", curves }).map(({ value }) => value)).toEqual([curves[2].y[1], curves[3].y[1]]);
+  expect(lastValues({ name: "lr", curves, concealed: false }).map(({ value }) => value)).toEqual([curves[2].y[1], curves[3].y[1]]);
 });
 
 test("chosen metrics lie over each other, each with a look of its own", () => {
@@ -91,8 +92,69 @@ test("a metric that a trial does not have leaves no curve", () => {
   expect(plotOf("accuracy", trials, types, plain).curves).toEqual([]);
 });
 
-test("names with a slash belong together", () => {
-  expect(["loss", "train/loss", "train/a/b"].map(groupOf)).toEqual(["", "train", "train"]);
+test("names with a slash belong together, and what is in no group comes first", () => {
+  const { groups, problem } = grouped(["train/loss", "loss", "train/a/b", "val/loss"], "");
+  expect(groups).toEqual([
+    { title: "", names: ["loss"] }, { title: "train", names: ["train/loss", "train/a/b"] },
+    { title: "val", names: ["val/loss"] },
+  ]);
+  expect(problem).toBe("");
+});
+
+test("the first group of an expression names the group; what it does not match stays with its prefix", () => {
+  const names = ["train/loss", "val/loss", "train/acc", "val/acc", "lr"];
+  expect(grouped(names, "/(.*)").groups.map(({ title }) => title)).toEqual(["", "loss", "acc"]);
+  expect(grouped(names, "/(.*)").problem).toMatch(/^1 of 5 metrics does not match/);
+  expect(grouped(names, "(loss|acc|lr)").problem).toBe("");
+  expect(grouped(names, "(?:train|val)/(l)").groups.find(({ title }) => title === "l")?.names)
+    .toEqual(["train/loss", "val/loss"]);
+  expect(grouped(names, "(x)").problem).toMatch(/^No metric matches/);
+});
+
+test("an expression that cannot group says why, and the prefixes stay", () => {
+  for (const [expression, words] of [["(", /no regular expression: Unterminated group/], ["loss", /has no group/]]) {
+    const { groups, problem } = grouped(["a/x", "b/x"], expression as string);
+    expect(problem).toMatch(words);
+    expect(groups.map(({ title }) => title)).toEqual(["a", "b"]);
+  }
+});
+
+test("headings are there where they part something, or somebody asked", () => {
+  const needed = (names: string[], expression = ""): boolean =>
+    needHeadings(grouped(names, expression), expression, names.length);
+  expect(needed(["loss", "loss/a", "loss/b"])).toBe(false);
+  expect(needed(["train/loss", "val/loss"])).toBe(true);
+  expect(needed(["loss", "lr"], "(l)")).toBe(true);
+  expect(needed(Array.from({ length: 9 }, (_, i) => `loss/${i}`))).toBe(true);
+});
+
+test("a hidden trial is not drawn, and nothing else changes its look", () => {
+  const hidden = { ...plain, hidden: ["one"] };
+  const looks = (curves: readonly { label: string; color: string; dashed?: boolean }[]) =>
+    curves.filter(({ label }) => label.startsWith("two")).map(({ label, color, dashed }) => [label, color, dashed]);
+  const both = plotOf("loss", trials, types, plain);
+  const rest = plotOf("loss", trials, types, hidden);
+  expect(rest.curves.map(({ owner }) => owner)).toEqual(["two", "two"]);
+  expect(looks(rest.curves)).toEqual(looks(both.curves));
+  expect([both.concealed, rest.concealed]).toEqual([false, true]);
+  const large = (look: typeof plain | typeof hidden) => overlay(["loss", "lr"], trials, types, look);
+  expect(looks(large(hidden).curves)).toEqual(looks(large(plain).curves));
+  expect(plotOf("accuracy", trials, types, hidden).concealed).toBe(false);
+});
+
+test("the header says the values where the cursor is, and none where a curve has ended", () => {
+  const curves = [
+    { label: "long", color: "red", x: [0, 10, 20], y: [1, 2, 3] },
+    { label: "short", color: "blue", x: [0, 12], y: [5, 6] },
+    { label: "raw", color: "red", x: [0, 10, 20], y: [7, 8, 9], faint: true },
+  ];
+  const plot = { name: "loss", curves, concealed: false };
+  const said = (place: number) => valuesAt(plot, place).values.map(({ label, value }) => [label, value]);
+  expect(said(11)).toEqual([["long", 2], ["short", 6]]);
+  expect(valuesAt(plot, 11).exact).toBe(false);
+  expect(valuesAt(plot, 1)).toMatchObject({ place: 0, exact: true });
+  expect(said(19)).toEqual([["long", 3]]);
+  expect(said(30)).toEqual([]);
 });
 
 test("a click goes to the nearest recorded step", () => {

@@ -27,7 +27,10 @@ const EVERYTHING: State = {
     camera: [-12.5, 300, 0.75],
     heights: "log",
     series: { statistic: "abs_mean", log: true, histogram: false },
-    metrics: { names: ["loss/a,b", "lr"], smoothing: 0.85, log: true, x: "time", range: [-3, 120.5] },
+    metrics: {
+      names: ["loss/a,b", "lr"], smoothing: 0.85, log: true, x: "time", range: [-3, 120.5], filter: "val lo",
+      group: "^([^/,]+)-(?:a|b)&", hidden: ["leaky, run", "-"], outliers: false,
+    },
     values: { axes: [2, 0], index: [0, 3, 0], sort: "std", show: "numbers" },
     side: "outline",
     finding: "dead_units@a,b !&@gradient:total",

@@ -12,13 +12,16 @@ import { NumberText } from "../../ui/number";
 import { Tooltip } from "../../ui/tooltip";
 import { placeText } from "./axes";
 import { extent, nearestPoint, neighbour, readings, type Curve, type Reading } from "./data";
-import { CurvePlot, type Background, type Range } from "./plot";
-import { emptySentence, leftOutNote, summary } from "./sentences";
+import { CurvePlot, type Background } from "./plot";
+import { axisNote, emptySentence, leftOutNote, summary } from "./sentences";
+import { sharedCursor, type SharedCursor } from "./shared_cursor";
 import { usePicking } from "./use_picking";
+import { withoutOutliers, type Range } from "./value_range";
 import "./curves.css";
 
 export type { Curve } from "./data";
-export type { Area, Background, Range } from "./plot";
+export type { Area, Background } from "./plot";
+export type { Range } from "./value_range";
 
 export interface CurvesProps {
   readonly curves: readonly Curve[];
@@ -38,6 +41,12 @@ export interface CurvesProps {
   readonly range?: Range;
   /** Several plots zoom together: give this and `range`. Without it the plot zooms by itself. */
   readonly onZoom?: (range: Range | null) => void;
+  /** Given to several plots: what one of them points at, all point at. */
+  readonly cursor?: SharedCursor;
+  /** The axis of values goes from the 2nd to the 98th percentile of those in view. */
+  readonly ignoreOutliers?: boolean;
+  /** Owner of the curves that stand out. */
+  readonly highlight?: string | null;
   /** Default: "zoom", or "pick" if quiet. */
   readonly drag?: "zoom" | "pick";
   /** What it shows: for screen readers and tests. */
@@ -53,6 +62,7 @@ interface Pointed {
 export function Curves(props: CurvesProps) {
   const { curves, height, log = false, x = "step", mark, onPick, quiet = false, background, range, label } = props;
   const drag = props.drag ?? (quiet ? "pick" : "zoom");
+  const { ignoreOutliers = false, highlight = null } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<CurvePlot>(null);
   const [ownZoom, setOwnZoom] = useState<Range | null>(null);
@@ -60,29 +70,44 @@ export function Curves(props: CurvesProps) {
   const onZoom = useRef<(range: Range | null) => void>(setOwnZoom);
   onZoom.current = props.onZoom ?? setOwnZoom;
   const status = useId();
+  const own = useMemo(sharedCursor, []);
+  const cursor = props.cursor ?? own;
 
   useLayoutEffect(() => {
     const made = new CurvePlot(host.current as HTMLDivElement, {
-      hover: (place, at) => setPointed(place === null ? null : { x: place, at, byKey: false }),
+      hover: (place, at) => {
+        cursor.point(place, host);
+        setPointed(place === null ? null : { x: place, at, byKey: false });
+      },
       zoom: (chosen) => onZoom.current(chosen),
     });
     plot.current = made;
-    return () => made.close();
-  }, []);
+    const stop = cursor.listen((by) => by !== host && made.point(cursor.place()));
+    return () => {
+      stop();
+      made.close();
+    };
+  }, [cursor]);
   const shownRange = (props.onZoom ? undefined : ownZoom) ?? range ?? null;
+  const middle = useMemo(
+    () => (ignoreOutliers ? withoutOutliers(curves, log, shownRange) : null),
+    [curves, log, shownRange, ignoreOutliers],
+  );
+  const limits = middle?.axis ?? null;
   useLayoutEffect(() => {
     plot.current?.set({
       curves, height, log, x, quiet, mark: mark ?? null, range: shownRange, background: background ?? null,
-      zoomable: drag === "zoom",
+      zoomable: drag === "zoom", limits, highlight,
     });
-  }, [curves, height, log, x, quiet, mark, shownRange, background, drag]);
+  }, [cursor, curves, height, log, x, quiet, mark, shownRange, background, drag, limits, highlight]);
   usePicking(host, plot, drag, onPick);
 
   const placeKey = useCallback((next: number | null) => {
+    cursor.point(next, host);
     if (next === null) return setPointed(null);
     const at = plot.current?.point(next) ?? { x: 0, y: 0 };
     setPointed({ x: next, at, byKey: true });
-  }, []);
+  }, [cursor]);
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const ends = extent(curves);
@@ -104,7 +129,8 @@ export function Curves(props: CurvesProps) {
 
   const read = pointed && !(quiet && curves.length === 0) ? readings(curves, pointed.x) : [];
   const nothing = useMemo(() => (quiet ? null : emptySentence(curves, log)), [curves, log, quiet]);
-  const note = useMemo(() => (quiet || nothing ? "" : leftOutNote(curves, log)), [curves, log, quiet, nothing]);
+  const leftOut = useMemo(() => (quiet || nothing ? "" : leftOutNote(curves, log)), [curves, log, quiet, nothing]);
+  const note = [middle && axisNote(middle), leftOut].filter(Boolean).join(" · ");
   const said = useMemo(() => nothing ?? summary(curves, x), [curves, x, nothing]);
   return (
     <div

@@ -12,6 +12,8 @@ export interface Curve {
   readonly dashed?: boolean;
   /** Drawn thin and pale: context for another curve, such as what a smoothed one was made of. */
   readonly faint?: boolean;
+  /** Whose it is, such as a trial: its curves are highlighted together. */
+  readonly owner?: string;
   readonly band?: { readonly low: ArrayLike<number>; readonly high: ArrayLike<number> };
 }
 

@@ -3,6 +3,7 @@ import uPlot from "uplot";
 import { shortNumber } from "../../model/numbers";
 import { durationText, stepTick, TIME_STEPS } from "./axes";
 import type { Curve } from "./data";
+import { valueRange, type Range } from "./value_range";
 
 /** What can only be changed by making a new plot. */
 export interface Structure {
@@ -13,7 +14,11 @@ export interface Structure {
   readonly zoomable: boolean;
 }
 
+/** What is asked for at every drawing. */
 export interface Paints {
+  /** Of the axis of values; null: all of them. */
+  limits(): Range | null;
+
   line(curve: number): string;
   fill(curve: number): string;
   grid(): string;
@@ -45,7 +50,10 @@ export function optionsFor(structure: Structure, paints: Paints, size: Size): uP
     },
     scales: {
       x: { time: false, auto: false },
-      y: { distr: structure.log ? 3 : 1, range: (_, low, high) => valueRange(low, high, structure.log) },
+      y: {
+        distr: structure.log ? 3 : 1,
+        range: (_, low, high) => limits(paints) ?? valueRange(low, high, structure.log),
+      },
     },
     axes: axes(structure, paints),
     series: [
@@ -57,15 +65,24 @@ export function optionsFor(structure: Structure, paints: Paints, size: Size): uP
   };
 }
 
+const limits = (paints: Paints): uPlot.Range.MinMax | null => {
+  const range = paints.limits();
+  return range && [range[0], range[1]];
+};
+
 /** Series are x, two for each band, then the lines. */
 const curveOf = (series: number, bands: number): number => Math.max(0, series - 1 - 2 * bands);
 
 const edge = (): uPlot.Series => ({ width: 0, points: { show: false } });
 
+/** While one owner is highlighted, the curves of all others are pale. */
+export const alphaOf = (curve: Curve, highlight: string | null): number =>
+  (curve.faint ? 0.25 : 1) * (highlight === null || curve.owner === highlight ? 1 : 0.15);
+
 function line(curve: Curve, color: () => string): uPlot.Series {
   return {
     width: curve.faint ? 1 : 1.5,
-    alpha: curve.faint ? 0.25 : 1,
+    alpha: alphaOf(curve, null),
     stroke: color,
     dash: curve.dashed ? [6, 4] : undefined,
     points: { size: 4, space: 12, stroke: color, fill: color, filter: lonePoints },
@@ -87,14 +104,6 @@ function lonePoints(plot: uPlot, series: number, show: boolean): number[] | null
   });
   if (lastDrawn && !connected) lone.push(last);
   return lone;
-}
-
-/** A little room above and below; a constant gets some, too. */
-function valueRange(low: number | null, high: number | null, log: boolean): uPlot.Range.MinMax {
-  if (low === null || high === null) return log ? [0.1, 10] : [0, 1];
-  // Between two powers of ten, both are shown: otherwise there might be no label at all.
-  if (log) return uPlot.rangeLog(low, high, 10, Math.floor(Math.log10(low)) === Math.floor(Math.log10(high)));
-  return uPlot.rangeNum(low, high, 0.08, true);
 }
 
 function axes({ quiet, log, x }: Structure, paints: Paints): uPlot.Axis[] {

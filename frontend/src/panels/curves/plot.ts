@@ -6,7 +6,8 @@ import uPlot from "uplot";
 import { onThemeChange, pageTheme, parseRgb } from "../../draw/theme";
 import { resolvedColor } from "./colors";
 import { columns, extent } from "./data";
-import { optionsFor, structureKey, type Paints, type Structure } from "./options";
+import { alphaOf, optionsFor, structureKey, type Paints, type Structure } from "./options";
+import type { Range } from "./value_range";
 
 /** The plotting area in pixels of the page, relative to the canvas, and where values are in it. */
 export interface Area {
@@ -21,13 +22,16 @@ export interface Area {
 }
 
 export type Background = (context: CanvasRenderingContext2D, area: Area) => void;
-export type Range = readonly [number, number];
 
 export interface Settings extends Structure {
   readonly height: number;
   readonly mark: number | null;
   readonly range: Range | null;
   readonly background: Background | null;
+  /** Of the axis of values; null: all of them. */
+  readonly limits: Range | null;
+  /** Owner of the curves that stand out. */
+  readonly highlight: string | null;
 }
 
 export interface Heard {
@@ -59,6 +63,8 @@ export class CurvePlot {
     const key = structureKey(settings);
     if (!this.plot || key !== this.key) this.build(key);
     else if (before?.curves !== settings.curves || !sameRange(before?.range, settings.range)) this.refresh();
+    else if (!sameRange(before.limits, settings.limits)) this.refresh();
+    else if (before.highlight !== settings.highlight) this.applyHighlight(true);
     else if (before.background !== settings.background) this.plot.redraw(false, false);
     if (before && before.height !== settings.height) this.resize();
     this.placeMark();
@@ -73,8 +79,10 @@ export class CurvePlot {
   point(x: number | null): { x: number; y: number } {
     const { plot } = this;
     if (!plot) return { x: 0, y: 0 };
-    const left = x === null ? -10 : plot.valToPos(x, "x");
-    plot.setCursor({ left, top: x === null ? -10 : plot.over.clientHeight / 2 }, false);
+    const { min, max } = plot.scales.x;
+    const outside = x === null || x < (min ?? -Infinity) || x > (max ?? Infinity);
+    const left = outside ? -10 : plot.valToPos(x, "x");
+    plot.setCursor({ left, top: outside ? -10 : plot.over.clientHeight / 2 }, false);
     const box = plot.over.getBoundingClientRect();
     return { x: box.left + left, y: box.top + box.height / 2 };
   }
@@ -120,11 +128,20 @@ export class CurvePlot {
     if (!plot || !settings) return;
     const [from, to] = wide(settings.range ?? extent(settings.curves) ?? [0, 1]);
     const window = { from, to, columns: plot.width, log: settings.log };
+    this.applyHighlight(false);
     plot.batch(() => {
       plot.setData(columns(settings.curves, window), false);
       plot.setScale("x", { min: from, max: to });
     });
     this.placeMark();
+  }
+
+  private applyHighlight(redraw: boolean): void {
+    const { plot, settings } = this;
+    if (!plot || !settings) return;
+    const lines = plot.series.slice(plot.series.length - settings.curves.length);
+    settings.curves.forEach((curve, i) => (lines[i].alpha = alphaOf(curve, settings.highlight)));
+    if (redraw) plot.redraw(false, false);
   }
 
   private resize(): void {
@@ -173,6 +190,7 @@ export class CurvePlot {
   private paints(): Paints {
     const color = (curve: number): string => resolvedColor(this.settings?.curves[curve]?.color ?? "gray");
     return {
+      limits: () => this.settings?.limits ?? null,
       line: color,
       fill: (curve) => `rgba(${parseRgb(color(curve)).join()}, 0.16)`,
       grid: () => pageTheme().line,

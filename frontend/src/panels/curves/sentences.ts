@@ -1,8 +1,9 @@
 /** What a plot says in words: what is on it, what is not, and why. */
-import { wholeNumber } from "../../model/numbers";
+import { shortNumber, wholeNumber } from "../../model/numbers";
 import { placeText } from "./axes";
 import { extent, type Curve } from "./data";
 import { leftOut } from "./thin";
+import type { WithoutOutliers } from "./value_range";
 
 function counts(curves: readonly Curve[], log: boolean): { points: number; notFinite: number; notPositive: number } {
   const sum = { points: 0, notFinite: 0, notPositive: 0 };
@@ -33,6 +34,13 @@ export function leftOutNote(curves: readonly Curve[], log: boolean): string {
     notFinite > 0 ? `${wholeNumber(notFinite)} not finite` : "",
   ].filter(Boolean);
   return parts.length > 0 ? `${parts.join(", ")}: not drawn` : "";
+}
+
+/** What an axis without outliers shows: "2nd to 98th percentile, 0.1 to 2.3: 4 values lie outside the axis". */
+export function axisNote({ percentiles, outside }: WithoutOutliers): string {
+  const [low, high] = percentiles.map((value) => shortNumber(value));
+  const left = outside === 0 ? "no value lies" : outside === 1 ? "1 value lies" : `${wholeNumber(outside)} values lie`;
+  return `2nd to 98th percentile, ${low} to ${high}: ${left} outside the axis`;
 }
 
 export function summary(curves: readonly Curve[], axis: "step" | "time"): string {

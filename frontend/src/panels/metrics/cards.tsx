@@ -1,13 +1,16 @@
 /** Plots of metrics: a small one for each, a large one for those that were chosen. */
-import { memo, useDeferredValue, useMemo } from "react";
+import { memo, useDeferredValue, useMemo, useSyncExternalStore } from "react";
 import { shortNumber } from "../../model/numbers";
 import { act, usePart } from "../../state/page";
 import { useMetricsOf } from "../../state/data";
 import { NumberText } from "../../ui/number";
 import { Button, Empty } from "../../ui/parts";
-import { Curves, type Curve, type Range } from "../curves/curves";
+import { placeText } from "../curves/axes";
+import { Curves, type Range } from "../curves/curves";
+import type { SharedCursor } from "../curves/shared_cursor";
 import { useSeen, useWork, Waiting } from "../tab_panel";
-import { lastValues, overlay, plotOf, type Plot, type TrialMetrics } from "./plots";
+import { Legend } from "./legend";
+import { lastValues, overlay, plotOf, valuesAt, type Plot, type TrialMetrics } from "./plots";
 
 /** What all plots have in common. */
 export interface Frame {
@@ -17,6 +20,10 @@ export interface Frame {
   /** Pixels of a small plot. */
   readonly height: number;
   readonly range: Range | null;
+  /** What one of them points at, all point at. */
+  readonly cursor: SharedCursor;
+  /** The trial whose curves stand out. */
+  readonly highlight: string | null;
   readonly onPick: (x: number) => void;
   readonly onZoom: (range: Range | null) => void;
 }
@@ -45,13 +52,16 @@ function useDeferredSmoothing(): number {
 
 export const MetricCard = memo(function MetricCard({ name, frame }: { readonly name: string; readonly frame: Frame }) {
   const metrics = usePart((page) => page.metrics);
-  const { x, names } = metrics;
+  const { x, names, hidden } = metrics;
   const smoothing = useDeferredSmoothing();
   const [card, seen] = useSeen<HTMLElement>();
   const wanted = useMemo(() => (seen ? [name] : []), [name, seen]);
   const { trials, problem, pending } = useTables(frame, wanted);
   const { types } = frame;
-  const plot = useMemo(() => plotOf(name, trials, types, { smoothing, x }), [name, trials, types, smoothing, x]);
+  const plot = useMemo(
+    () => plotOf(name, trials, types, { smoothing, x, hidden }),
+    [name, trials, types, smoothing, x, hidden],
+  );
   const chosen = names.includes(name);
   const choose = (): void => {
     const next = chosen ? names.filter((other) => other !== name) : [...names, name];
@@ -61,7 +71,7 @@ export const MetricCard = memo(function MetricCard({ name, frame }: { readonly n
     <section ref={card} className={chosen ? "metric-card chosen" : "metric-card"} aria-label={`Metric ${name}`}>
       <header>
         <h3 title={name}>{name}</h3>
-        <LastValues plot={plot} />
+        <Values plot={plot} cursor={frame.cursor} />
         <Button
           plain
           pressed={chosen}
@@ -89,9 +99,16 @@ interface PlotProps {
 }
 
 function MetricPlot({ plot, frame, height, label, pending }: PlotProps) {
-  const { log, x } = usePart((page) => page.metrics);
+  const { log, x, outliers } = usePart((page) => page.metrics);
   if (pending && plot.curves.length === 0) {
     return <div style={{ height }}><Waiting what={label} /></div>;
+  }
+  if (plot.concealed && plot.curves.length === 0) {
+    return (
+      <div style={{ height }}>
+        <Empty>Only hidden trials have values. A click in the legend shows them.</Empty>
+      </div>
+    );
   }
   return (
     <Curves
@@ -102,20 +119,30 @@ function MetricPlot({ plot, frame, height, label, pending }: PlotProps) {
       mark={frame.mark}
       range={frame.range ?? undefined}
       onZoom={frame.onZoom}
+      cursor={frame.cursor}
+      highlight={frame.highlight}
+      ignoreOutliers={!outliers}
       onPick={frame.onPick}
       label={`${label} over ${x === "step" ? "steps" : "time"}`}
     />
   );
 }
 
-function LastValues({ plot }: { readonly plot: Plot }) {
-  const values = lastValues(plot);
+/** The newest values; while some plot is pointed at, those of this place. */
+function Values({ plot, cursor }: { readonly plot: Plot; readonly cursor: SharedCursor }) {
+  const { x } = usePart((page) => page.metrics);
+  const place = useSyncExternalStore(cursor.listen, cursor.place);
+  const pointed = useMemo(() => (place === null ? null : valuesAt(plot, place)), [plot, place]);
+  const values = pointed?.values ?? lastValues(plot);
+  const prefix = x === "time" ? "" : pointed?.exact ? "at " : "near ";
+  const where = pointed ? prefix + placeText(pointed.place, x) : "";
   const all = values.map(({ label, value }) => `${label}: ${shortNumber(value)}`).join("\n");
   return (
-    <span className="metric-last" title={`newest values\n${all}`}>
+    <span className="metric-last" title={`${where || "newest values"}\n${all}`}>
+      {where && <span className="label">{where}</span>}
       {values.slice(0, 4).map(({ label, color, value }) => (
         <span key={label}>
-          {values.length > 1 && <i className="dot" style={{ background: color }} />}
+          {plot.curves.length > 1 && <i className="dot" style={{ background: color }} />}
           <NumberText value={value} />
         </span>
       ))}
@@ -125,11 +152,14 @@ function LastValues({ plot }: { readonly plot: Plot }) {
 
 export function MetricOverlay({ names, frame }: { readonly names: readonly string[]; readonly frame: Frame }) {
   const metrics = usePart((page) => page.metrics);
-  const { x } = metrics;
+  const { x, hidden } = metrics;
   const smoothing = useDeferredSmoothing();
   const { trials, problem, pending } = useTables(frame, names);
   const { types } = frame;
-  const plot = useMemo(() => overlay(names, trials, types, { smoothing, x }), [names, trials, types, smoothing, x]);
+  const plot = useMemo(
+    () => overlay(names, trials, types, { smoothing, x, hidden }),
+    [names, trials, types, smoothing, x, hidden],
+  );
   return (
     <section className="metric-card metric-overlay" aria-label="Chosen metrics">
       <header>
@@ -144,20 +174,9 @@ export function MetricOverlay({ names, frame }: { readonly names: readonly strin
       ) : (
         <>
           <MetricPlot plot={plot} frame={frame} height={OVERLAY_HEIGHT} label={plot.name} pending={pending} />
-          <Legend curves={plot.curves} />
+          <Legend curves={plot.curves} label="Legend of the large plot" />
         </>
       )}
     </section>
   );
 }
-
-export const Legend = ({ curves }: { readonly curves: readonly Curve[] }) => (
-  <div className="metric-legend" role="group" aria-label="Legend">
-    {curves.filter((curve) => !curve.faint).map(({ label, color, dashed }) => (
-      <span key={label}>
-        <i className={dashed ? "curves-line dashed" : "curves-line"} style={{ borderColor: color }} />
-        {label}
-      </span>
-    ))}
-  </div>
-);

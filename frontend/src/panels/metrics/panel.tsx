@@ -8,39 +8,43 @@ import type { Range } from "../curves/curves";
 import { FindingStrip } from "../findings/strip";
 import { TabPanel, Waiting } from "../tab_panel";
 import { MetricsBar } from "./bar";
-import { Legend, MetricCard, MetricOverlay, type Frame } from "./cards";
-import { groupOf, typeStyle } from "./plots";
+import { sharedCursor } from "../curves/shared_cursor";
+import { MetricCard, MetricOverlay, type Frame } from "./cards";
+import { FEW, grouped, needHeadings, type Grouping } from "./groups";
+import { Legend, TrialLegend } from "./legend";
 import { nearestStep } from "./nearest_step";
+import { typeStyle } from "./plots";
 import "./metrics.css";
 
 /** Stands in the address: a link shows the same part. */
 const setZoom = (range: Range | null): void => act.metrics({ range });
 
-const FEW = 8; // so many need neither a filter nor headings
-
 export function Panel() {
   const metrics = usePart((page) => page.metrics);
-  const { names: chosen } = metrics;
+  const { names: chosen, filter, group, hidden } = metrics;
   const trials = useTrials();
   const described = useTrialsOf(trials);
-  const [filter, setFilter] = useState("");
+  const [pointed, setPointed] = useState<string | null>(null);
   const zoom = useMemo(() => (metrics.range?.length === 2 ? (metrics.range as Range) : null), [metrics.range]);
   const known = described.values.filter((trial) => trial !== null);
   const all = useMemo(() => [...new Set(known.flatMap((trial) => trial.metrics))], [described]);
-  const height = all.length > FEW ? 150 : roomFor(all.length);
-  const frame = useFrame(trials, known, height, zoom, setZoom);
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = all.filter((name) => words.every((word) => name.toLowerCase().includes(word)));
+  const grouping = grouped(shown, group);
+  const headed = needHeadings(grouping, group, all.length);
+  const parts = headed ? grouping.groups : [{ title: "", names: shown }];
+  const highlight = pointed !== null && hidden.includes(pointed) ? null : pointed;
+  const frame = useFrame(trials, known, { height: heightOf(parts, all.length), zoom, highlight });
   const large = useMemo(() => chosen.filter((name) => all.includes(name)), [chosen, all]);
   const bar = (
     <>
       <MetricsBar
-        filter={all.length > FEW ? filter : null}
-        onFilter={setFilter}
+        count={all.length}
+        problem={grouping.problem}
         zoomed={zoom !== null}
         onWhole={() => setZoom(null)}
       />
-      <Legends frame={frame} />
+      <Legends frame={frame} onPoint={setPointed} />
     </>
   );
   return (
@@ -51,7 +55,7 @@ export function Panel() {
       {all.length > 0 && shown.length === 0 && (
         <Empty>None of the {all.length} metrics is called “{filter}”. Type another part of a name.</Empty>
       )}
-      <Groups names={shown} frame={frame} />
+      <Groups parts={parts} frame={frame} />
     </TabPanel>
   );
 }
@@ -65,33 +69,39 @@ function gridOf(count: number): string {
 const AROUND = 190; // pixels of the window that bars and margins take
 const FRAME = 54; // pixels of a card that are not the plot
 
+type Parts = Grouping["groups"];
+
 /** Few of them share the height of the window. */
-function roomFor(count: number): number {
-  const rows = Math.ceil(count / (innerWidth > 1040 ? 3 : 2));
+function heightOf(parts: Parts, count: number): number {
+  if (count > FEW) return 150;
+  const columns = innerWidth > 1040 ? 3 : 2;
+  const rows = parts.reduce((sum, { names }) => sum + Math.ceil(names.length / columns), 0) || 1;
   const most = Math.max(360, innerHeight * 0.45);
   return Math.round(Math.min(Math.max((innerHeight - AROUND) / rows - FRAME, 200), most));
 }
 
-function Groups({ names, frame }: { readonly names: readonly string[]; readonly frame: Frame }) {
-  const group = names.length > FEW ? groupOf : () => "";
-  const groups = [...new Set(names.map(group))];
-  return groups.map((title) => (
-    <div key={title}>
+function Groups({ parts, frame }: { readonly parts: Parts; readonly frame: Frame }) {
+  return parts.map(({ title, names }) => (
+    <section key={title} aria-label={title ? `Group ${title}` : undefined}>
       {title && <h2 className="metric-heading">{title}</h2>}
       <div className={gridOf(names.length)}>
-        {names.filter((name) => group(name) === title).map((name) => (
-          <MetricCard key={name} name={name} frame={frame} />
-        ))}
+        {names.map((name) => <MetricCard key={name} name={name} frame={frame} />)}
       </div>
-    </div>
+    </section>
   ));
+}
+
+interface Common {
+  readonly height: number;
+  readonly zoom: Range | null;
+  readonly highlight: string | null;
 }
 
 /** Colours, beginnings, the mark and what a click does: the same for all plots, and the same object while it is. */
 function useFrame(
-  names: readonly string[], known: readonly Trial[], height: number, range: Range | null,
-  onZoom: (range: Range | null) => void,
+  names: readonly string[], known: readonly Trial[], { height, zoom, highlight }: Common,
 ): Frame {
+  const cursor = useMemo(sharedCursor, []);
   const { x } = usePart((page) => page.metrics);
   const { trial: main, step, ordinal } = useShown("a");
   const catalog = useCatalog().value;
@@ -114,19 +124,22 @@ function useFrame(
     [steps, x, start],
   );
   return useMemo(
-    () => ({ trials, types, mark, height, range, onPick, onZoom }),
-    [trials, types, mark, height, range, onPick, onZoom],
+    () => ({ trials, types, mark, height, range: zoom, cursor, highlight, onPick, onZoom: setZoom }),
+    [trials, types, mark, height, zoom, cursor, highlight, onPick],
   );
 }
 
 /** Colours are trials, dashes and shades are types of step. Of one trial, all is in its colour. */
-function Legends({ frame }: { readonly frame: Frame }) {
+function Legends({ frame, onPoint }: { readonly frame: Frame; readonly onPoint: (trial: string | null) => void }) {
   const none = new Float64Array();
-  const trials = frame.trials.map(({ name, color }) => ({ label: name, color, x: none, y: none }));
-  const color = trials.length === 1 ? trials[0].color : "var(--ink-soft)";
+  const color = frame.trials.length === 1 ? frame.trials[0].color : "var(--ink-soft)";
   const types = frame.types.map((type, i) => ({ label: type, ...typeStyle(color, i), x: none, y: none }));
-  const curves = [...(trials.length > 1 ? trials : []), ...(types.length > 1 ? types : [])];
-  return curves.length > 0 && <Legend curves={curves} />;
+  return (
+    <>
+      {frame.trials.length > 1 && <TrialLegend trials={frame.trials} onPoint={onPoint} />}
+      {types.length > 1 && <Legend curves={types} label="Types of step" />}
+    </>
+  );
 }
 
 interface NoneProps {

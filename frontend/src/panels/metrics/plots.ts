@@ -1,6 +1,6 @@
 /** From logged metrics of several trials to plots: who gets which colour, which dash, which axis. */
 import type { MetricCurve, MetricTable } from "../../api/tables";
-import type { Curve } from "../curves/data";
+import { nearestPoint, prepared, readings, type Curve } from "../curves/data";
 import { smoothed } from "./smoothing";
 
 export interface TrialMetrics {
@@ -14,29 +14,38 @@ export interface TrialMetrics {
 export interface Look {
   readonly smoothing: number;
   readonly x: "step" | "time";
+  /** Trials that are not drawn; nothing else changes its look because of them. */
+  readonly hidden: readonly string[];
 }
 
 export interface Plot {
   readonly name: string;
   readonly curves: readonly Curve[];
+  /** Hidden trials have more. */
+  readonly concealed: boolean;
 }
-
-/** `train/loss` and `train/accuracy` belong together. */
-export const groupOf = (name: string): string => (name.includes("/") ? name.slice(0, name.indexOf("/")) : "");
 
 /** One plot for one metric: trials by colour, types by dashes and shade. */
 export function plotOf(name: string, trials: readonly TrialMetrics[], types: readonly string[], look: Look): Plot {
   const several = trials.length > 1;
-  const curves = trials.flatMap((trial) => {
+  const curves = shown(trials, look).flatMap((trial) => {
     const found = curvesOf(trial.table, name);
     return found.flatMap((curve) => {
       const style = typeStyle(trial.color, types.indexOf(curve.type));
       const words = [several ? trial.trial : "", found.length > 1 ? curve.type : ""].filter(Boolean);
-      return drawn(curve, { label: words.join(" · ") || name, ...style }, trial.start, look);
+      return drawn(curve, { label: words.join(" · ") || name, ...style }, trial, look);
     });
   });
-  return { name, curves: faintFirst(curves) };
+  return { name, curves: faintFirst(curves), concealed: concealed([name], trials, look) };
 }
+
+const shown = (trials: readonly TrialMetrics[], look: Look): TrialMetrics[] =>
+  trials.filter(({ trial }) => !look.hidden.includes(trial));
+
+const concealed = (names: readonly string[], trials: readonly TrialMetrics[], look: Look): boolean =>
+  trials.some(({ trial, table }) => {
+    return look.hidden.includes(trial) && names.some((name) => curvesOf(table, name).length > 0);
+  });
 
 /** What is only context lies below everything else. */
 const faintFirst = (curves: readonly Curve[]): Curve[] => [
@@ -48,7 +57,7 @@ export function overlay(
   names: readonly string[], trials: readonly TrialMetrics[], types: readonly string[], look: Look,
 ): Plot {
   const several = trials.length > 1;
-  const curves = trials.flatMap((trial) => {
+  const curves = shown(trials, look).flatMap((trial) => {
     let drawnSoFar = 0;
     return names.flatMap((name, place) => {
       const found = curvesOf(trial.table, name);
@@ -57,11 +66,11 @@ export function overlay(
           ? typeStyle(trial.color, drawnSoFar++)
           : typeStyle(hueOf(place), types.indexOf(curve.type));
         const words = [several ? trial.trial : "", name, found.length > 1 ? curve.type : ""].filter(Boolean);
-        return drawn(curve, { label: words.join(" · "), ...style }, trial.start, look);
+        return drawn(curve, { label: words.join(" · "), ...style }, trial, look);
       });
     });
   });
-  return { name: names.join(", "), curves: faintFirst(curves) };
+  return { name: names.join(", "), curves: faintFirst(curves), concealed: concealed(names, trials, look) };
 }
 
 const curvesOf = (table: MetricTable, name: string): readonly MetricCurve[] => {
@@ -89,16 +98,42 @@ export function typeStyle(color: string, type: number): { readonly color: string
 type Style = Pick<Curve, "label" | "color" | "dashed">;
 
 /** A smoothed curve keeps what it was made of in sight, faintly. */
-function drawn(curve: MetricCurve, style: Style, start: number, look: Look): Curve[] {
+function drawn(curve: MetricCurve, style: Style, { trial, start }: TrialMetrics, look: Look): Curve[] {
   const x = look.x === "time" ? curve.times.map((time) => time - start) : curve.steps;
-  const line: Curve = { ...style, x, y: curve.values };
+  const line: Curve = { ...style, owner: trial, x, y: curve.values };
   if (look.smoothing <= 0) return [line];
   return [{ ...line, faint: true, dashed: false }, { ...line, y: smoothed(curve.values, look.smoothing) }];
 }
 
+interface Value {
+  readonly label: string;
+  readonly color: string;
+  readonly value: number;
+}
+
 /** The last value of each curve, as the plot's header says it. */
-export function lastValues(plot: Plot): { readonly label: string; readonly color: string; readonly value: number }[] {
+export function lastValues(plot: Plot): Value[] {
   return plot.curves
     .filter((curve) => !curve.faint && curve.y.length > 0)
     .map(({ label, color, y }) => ({ label, color, value: y[y.length - 1] ?? NaN }));
+}
+
+export interface PlaceValues {
+  /** Of the point that is nearest to the wanted place. */
+  readonly place: number;
+  /** Whether all values are of exactly this place. */
+  readonly exact: boolean;
+  readonly values: readonly Value[];
+}
+
+/** The value of each curve nearest to a place; a curve that has not begun there, or has ended, has none. */
+export function valuesAt(plot: Plot, place: number): PlaceValues {
+  const there = plot.curves.filter((curve) => {
+    const { x } = prepared(curve);
+    return !curve.faint && x.length > 0 && place >= x[0] && place <= x[x.length - 1];
+  });
+  const read = readings(there, place);
+  const nearest = nearestPoint(there, place);
+  const values = read.map(({ curve, value }) => ({ label: curve.label, color: curve.color, value: value ?? NaN }));
+  return { place: nearest, exact: read.every(({ x }) => x === nearest), values };
 }
