@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visit, settle
-from tests.browser.helpers import go_to_tab, look, press, select_node, state_of, step_shown, tensor
+from tests.browser import six_trials
+from tests.browser.conftest import PATIENCE_MS, Visit, _serve, _stop, settle
+from tests.browser.helpers import go_to_tab, look, press, press_radio, select_node, state_of, step_shown, tensor
 
 TABS = ("Overview", "Layers", "Graph", "Compare", "Metrics", "Network", "Notes", "Views", "Run")
 AXE = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
 SIZES = ({"width": 1280, "height": 800}, {"width": 1920, "height": 1080})
+
+
+@pytest.fixture(scope="module")
+def six(six_folder: Path) -> Iterator[str]:
+    served = _serve(six_folder)
+    yield served.address
+    _stop(served.process)
+
+
+def checked(page: Page) -> None:
+    expect(page.locator(".overview-name")).to_have_count(6)
+    expect(page.get_by_text("not checked yet")).to_have_count(0, timeout=6 * PATIENCE_MS)
+    settle(page)
 
 
 def faults(page: Page) -> list[str]:
@@ -36,6 +51,51 @@ def test_axe_finds_nothing_serious(visit: Visit, address: str, scheme: str) -> N
         assert faults(page) == [], name
     page.keyboard.press("?")
     assert faults(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_where_something_was_found(visit: Visit, six: str, scheme: str) -> None:
+    """Overview with findings and each of its charts, and layers with a finding, folded rows and each reference."""
+    page = visit(six, view=None, color_scheme=scheme)
+    checked(page)
+    for chart in ("none", "parallel", "scatter"):
+        press_radio(page, "chart", chart)
+        assert faults(page) == [], chart
+    page.locator(".overview-go").first.click()
+    settle(page)
+    expect(page.get_by_role("complementary", name="Selected layer")).to_contain_text("Try:")
+    for reference in ("as it is", "vs. own past", "vs. other blocks", "vs. baseline"):
+        press_radio(page, "colour", reference)
+        assert faults(page) == [], reference
+
+
+def test_overview_and_layers_by_keyboard(visit: Visit, six: str) -> None:
+    """From the first page to the finding, through layers and steps, into the graph and back, without a pointer."""
+    page = visit(six, view=None)
+    checked(page)
+    reached = ""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached = page.evaluate("() => document.activeElement.innerText")
+        if "Dead units" in reached:
+            break
+    assert "Dead units" in reached and six_trials.DEAD in reached
+    press(page, "Enter")
+    state = state_of(page)
+    assert (state["tab"], state["node"], state["step"]) == ("layers", six_trials.DEAD, str(six_trials.FAULT_AT))
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.getAttribute('role')") == "application":
+            break
+    press(page, "ArrowRight", "ArrowUp")
+    state = state_of(page)
+    assert state["node"] == six_trials.DEAD.replace("act", "up")
+    assert int(state["step"]) == six_trials.FAULT_AT + six_trials.EVERY
+    press(page, "Enter")
+    assert state_of(page)["tab"] == "graph"
+    expect(tensor(page).get_by_role("heading", level=2)).to_have_text(state["node"])
+    press(page, "1")
+    assert state_of(page).get("tab", "overview") == "overview"
 
 
 def test_light_and_dark_differ_and_follow_the_system(visit: Visit, address: str) -> None:

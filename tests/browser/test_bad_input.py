@@ -70,7 +70,7 @@ def test_one_trial_of_two_cannot_be_read(runs: Path, tmp_path: Path, serve: Serv
     assert described  # it is a trial
     for file in (folder / "leaky/rank-0").glob("*.arrow"):
         file.write_bytes(b"")
-    page = visit(serve(folder).address + "#v=1&trial=plain")
+    page = visit(look(serve(folder).address, trial="plain"))
     expect(page.get_by_role("region", name="Selected tensor")).to_be_visible()
 
 

@@ -110,7 +110,7 @@ def test_a_click_leads_to_what_shows_it_and_the_address_reproduces_it(home: str,
     for seen in (page, visit(page.url, viewport=WIDE)):
         entry = listed(seen).first
         expect(head(seen, finding.title)).to_have_attribute("aria-expanded", "true")
-        for words in (*finding.causes, *finding.remedies, "threshold 0.5", Path(finding.source).name):
+        for words in (*finding.causes, *finding.remedies, f"threshold {finding.threshold}", Path(finding.source).name):
             expect(entry).to_contain_text(words)
         assert selected_in_graph(seen) == NODE and step_shown(seen) == 6
     expect(entry.get_by_role("listitem").filter(has_text="all samples look the same").first).to_be_visible()
@@ -177,24 +177,26 @@ def test_by_keyboard(home: str, visit: Visit) -> None:
     assert following != ID
     press(page, "N")
     assert state_of(page)["finding"] == ID
-    press(page, "8")
+    press(page, "0")
     assert state_of(page)["tab"] == "findings"
     expect(page.get_by_role("region", name="Findings", exact=True).first).to_be_visible()
     head(page, "units").focus()
     press(page, "ArrowDown", "Enter")
     assert state_of(page)["finding"] == following and state_of(page)["tab"] == "findings"  # opened, to be read
-    press(page, "1")
+    press(page, "3")
     page.get_by_role("tab", name="Findings").focus()
     press(page, "ArrowRight")
     expect(page.get_by_role("tree", name="Outline")).to_be_visible()
     assert state_of(page)["side"] == "outline"
 
 
-def test_show_leads_from_the_tab_to_the_graph(home: str, visit: Visit) -> None:
+def test_show_leads_from_the_tab_to_the_layer_and_its_first_step(home: str, visit: Visit) -> None:
     page = visit(look(home, tab="findings", finding=ID))
     listed(page).first.get_by_role("button", name="show", exact=True).first.click()
     settle(page)
-    assert state_of(page).get("tab", "graph") == "graph" and selected_in_graph(page) == NODE
+    state = state_of(page)
+    assert (state["tab"], state["node"], state["step"], state["finding"]) == ("layers", NODE, "6", ID)
+    expect(page.get_by_role("complementary", name="Selected layer")).to_contain_text("dead units", ignore_case=True)
 
 
 def test_a_finding_about_a_metric(serve: Serve, visit: Visit, tmp_path: Path) -> None:

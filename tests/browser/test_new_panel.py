@@ -50,7 +50,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     panel.write_text(PANEL, encoding="utf-8")
     look = frontend / "src" / "state" / "look.ts"
     text = look.read_text(encoding="utf-8")
-    look.write_text(text.replace('"findings"] as const', '"findings", "vocabulary"] as const'), encoding="utf-8")
+    look.write_text(text.replace('"findings",\n] as const', '"findings", "vocabulary",\n] as const'), encoding="utf-8")
     assert "vocabulary" in look.read_text(encoding="utf-8")
     for tool in ("types", "build"):
         command = [sys.executable, str(frontend / "bundle.py"), tool]

@@ -35,8 +35,8 @@ class Newcomer:
         self.page = page
         self.clicks = 0
 
-    def click(self, role: str, name: str) -> None:
-        self.page.get_by_role(role, name=name).first.click()  # type: ignore[arg-type]
+    def click(self, role: str, name: str, inside: str = "main") -> None:
+        self.page.get_by_role(inside).get_by_role(role, name=name).first.click()  # type: ignore[arg-type]
         self.clicks += 1
         settle(self.page)
 
@@ -77,7 +77,7 @@ def test_by_pictures_alone_the_dead_layer_and_its_step(six: str, visit: Visit) -
     """No finding is read: the row that changes, its column, and the histogram of the tensor."""
     newcomer = Newcomer(visit(look(six, tab="overview", trials="dead-block", trial="dead-block")))
     page = newcomer.page
-    newcomer.click("button", "Layers")
+    newcomer.click("button", "Layers", inside="banner")
     page.get_by_role("radio", name="vs. other blocks").locator("xpath=..").click()
     newcomer.clicks += 1
     settle(page)

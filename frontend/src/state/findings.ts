@@ -83,14 +83,20 @@ export function refreshFindings(trial: string): void {
   cache.invalidate((key) => key === askFindings(trial).key);
 }
 
-/** The view that shows a finding: everything its link does not name is as if nobody had chosen. */
+/**
+ * The view that shows a finding: everything its link does not name is as if nobody had chosen. Its layer is the newest
+ * choice, so that it is selected also where it lacks what is looked at, as a parameter lacks a gradient. Who looks at
+ * the graph stays there.
+ */
 export function withFinding(
   state: State, finding: Finding, trial: string, shown: Shown, more: PagePart = {},
 ): State {
   const { look, page } = partsOf(finding.link.replace(/^#/, ""));
   const free: Partial<Look> = { type: null, sample: null, role: null, pass: null };
-  const looked = changeLook(state, { ...free, ...look, trial }, "a", shown);
-  return mergePage(looked, { ...page, ...more, finding: finding.id, follow: false });
+  const first: Partial<Look> = look.node ? { trial, node: look.node } : { trial };
+  const looked = changeLook(state, { ...first, ...free, ...look, trial }, "a", shown);
+  const tab = page.tab === "layers" && state.page.tab === "graph" ? { tab: "graph" as const } : {};
+  return mergePage(looked, { ...page, ...tab, ...more, finding: finding.id, follow: false });
 }
 
 export const findings = {

@@ -20,6 +20,9 @@ export const reach: {
   finding?: (by: number) => void;
 } = {};
 
+/** 1 … 9, and 0 for the tenth. */
+const TAB_KEYS = TABS.slice(0, 10).map((_, i) => String((i + 1) % 10));
+
 export const KEYS: readonly KeyEntry[] = [
   { keys: ["["], words: "step before", run: () => act.stepBy(-1, false) },
   { keys: ["]"], words: "step after", run: () => act.stepBy(1, false) },
@@ -37,7 +40,7 @@ export const KEYS: readonly KeyEntry[] = [
   { keys: ["f"], words: "show the whole graph", run: () => reach.fit?.() },
   { keys: ["n"], words: "show the next finding", run: () => reach.finding?.(1) },
   { keys: ["N"], words: "show the finding before", run: () => reach.finding?.(-1) },
-  { keys: TABS.map((_, i) => String(i + 1)), words: TABS.join(", "), run: (key) => show(TABS[Number(key) - 1]) },
+  { keys: TAB_KEYS, words: TABS.slice(0, 10).join(", "), run: (key) => show(TABS[TAB_KEYS.indexOf(key)]) },
   { keys: ["?"], words: "this help", run: () => reach.help?.() },
   { keys: ["←", "→", "↑", "↓"], words: "along the flow and across it (in the graph), step by step (in the scrubber)" },
   { keys: ["Enter"], words: "open or close a group (in the graph and the outline)" },

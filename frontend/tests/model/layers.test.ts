@@ -3,7 +3,7 @@ import { columnAt, columnsOf, pixelColumns, stepAxis } from "../../src/model/lay
 import {
   against, BEYOND, Derived, INFINITE, mediansBefore, medianWithout, NAN, NOTHING, VALUE,
 } from "../../src/model/layers/derive";
-import { cellText, layerScale, ratioText, worstLine } from "../../src/model/layers/scale";
+import { cellText, layerScale, ratioText, worstAt, worstLine } from "../../src/model/layers/scale";
 import { growLayers, openByItself, patternOf, visibleRows, wayTo } from "../../src/model/layers/tree";
 
 function chance(seed: number): () => number {
@@ -98,6 +98,8 @@ test("of several rows the worst is seen: NaN, then infinity, then the one furthe
   const line = (value: number, state = VALUE) => ({ values: Float32Array.of(value), states: Uint8Array.of(state) });
   expect(worstLine([line(0.1), line(-2), line(1)], scale).values[0]).toBe(-2);
   expect(worstLine([line(0, INFINITE), line(-2), line(0, NAN)], scale).states[0]).toBe(NAN);
+  expect(worstAt([line(0.1), line(-2), line(1)], 0, scale)).toBe(1);
+  expect(worstAt([], 0, scale)).toBe(-1);
 });
 
 test("as it is, colours reach from the 2nd to the 98th percentile of the rows that count", () => {

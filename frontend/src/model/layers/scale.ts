@@ -1,7 +1,7 @@
 /** Colours of layers × steps: what a number means, where it stands, and how it is written. */
 import { divergingScale, evenScale, linearScale, logScale, type HeatScale } from "../heat";
 import { shortNumber } from "../numbers";
-import { ABSENT, BEYOND, INFINITE, NAN, NOTHING, VALUE, type Cells, type Line, type Reference } from "./derive";
+import { BEYOND, INFINITE, NAN, NOTHING, VALUE, type Cells, type Line, type Reference } from "./derive";
 
 export const RATIO_REACH = Math.log10(30); // ×0.03 … ×30, always: pictures can be compared
 const LOOKED_AT = 40_000; // cells; of more, every n-th
@@ -57,19 +57,24 @@ export function urgency(value: number, state: number, scale: LayerScale): number
   return state === NOTHING ? 0.5 : 0;
 }
 
+/** Which of several rows is the worst at a column. */
+export function worstAt(lines: readonly Line[], column: number, scale: LayerScale): number {
+  let [worst, most] = [-1, -1];
+  lines.forEach(({ values, states }, place) => {
+    const urgent = urgency(values[column], states[column], scale);
+    if (urgent > most) [worst, most] = [place, urgent];
+  });
+  return worst;
+}
+
 /** The worst of several rows at each column; as it is, the number of a module is its own. */
 export function worstLine(lines: readonly Line[], scale: LayerScale): Line {
   const columns = lines[0]?.values.length ?? 0;
-  const worst: Line = { values: new Float32Array(columns), states: new Uint8Array(columns).fill(ABSENT) };
+  const worst: Line = { values: new Float32Array(columns), states: new Uint8Array(columns) };
   for (let column = 0; column < columns; column++) {
-    let most = -1;
-    for (const { values, states } of lines) {
-      const urgent = urgency(values[column], states[column], scale);
-      if (urgent <= most) continue;
-      most = urgent;
-      worst.values[column] = values[column];
-      worst.states[column] = states[column];
-    }
+    const { values, states } = lines[worstAt(lines, column, scale)];
+    worst.values[column] = values[column];
+    worst.states[column] = states[column];
   }
   return worst;
 }

@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from "react";
 import { DifferenceBars } from "../../draw/difference_bars";
 import type { Distribution } from "../../model/density";
-import { ratio, ratioText } from "../../model/past";
+import { BEYOND, ratio, ratioText } from "../../model/past";
 import { shortNumber } from "../../model/numbers";
 import { statisticNamed } from "../../model/statistics";
 import { useSeriesOf, type SeriesTable, type Statistic, type TensorKey } from "../../state/data";
@@ -110,9 +110,15 @@ function dividedCurve(
     if (reference === undefined || Number.isNaN(reference) || Number.isNaN(own[i])) return;
     const value = ratio(own[i], reference, isShare);
     x.push(number);
-    y.push(isShare ? value : 10 ** Math.max(-6, Math.min(6, value)));
+    y.push(isShare ? value : quotient(value));
   });
   return x.length ? { label: isShare ? "A − B" : "A ÷ B", color: "var(--ink)", x, y } : null;
+}
+
+/** From its logarithm; what is beyond every ratio has no place on the axis, and the chart says how often. */
+function quotient(log: number): number {
+  if (Math.abs(log) < BEYOND) return 10 ** log;
+  return log < 0 ? 0 : Infinity;
 }
 
 interface BarsProps {

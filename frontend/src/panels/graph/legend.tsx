@@ -25,8 +25,12 @@ export const Legend = memo(function Legend({ kinds, heat, scale, scheme, words }
           {kind}
         </span>
       ))}
-      {heat && scale && words && <span className="legend-entry legend-words">{words}</span>}
-      {heat && scale && <HeatLegend heat={heat} scale={scale} scheme={scheme} />}
+      {heat && scale && (
+        <div className="legend-heat">
+          {words && <span className="legend-entry legend-words">{words}</span>}
+          <HeatLegend heat={heat} scale={scale} scheme={scheme} />
+        </div>
+      )}
     </div>
   );
 });

@@ -20,6 +20,8 @@ export interface HeatRows {
   readonly rows: readonly LayerRow[];
   readonly open: ReadonlySet<string>;
   readonly lines: (row: LayerRow) => Line | null;
+  /** Whose number a cell shows; -1: nobody's. */
+  readonly behind: (row: LayerRow, column: number) => number;
   readonly axis: StepAxis;
   readonly column: number;
   readonly node: string | null;
@@ -142,12 +144,17 @@ export function Heat({ data, rows: view }: Props) {
         Layers, {data.trial}, {node}, step {data.steps[column]?.number}: {said}
       </p>
       <Tooltip at={hover}>
-        {hover && rows[hover.row] && <CellTip data={data} row={rows[hover.row]} column={hover.column} />}
+        {hover && rows[hover.row] && (
+          <CellTip
+            data={data} row={rows[hover.row]} record={view.behind(rows[hover.row], hover.column)} column={hover.column}
+          />
+        )}
       </Tooltip>
     </div>
   );
 }
 
+/** A cell leads to the layer whose number it shows, also out of a folded row; a name to that row itself. */
 function choose(data: LayersData, row: LayerRow, column: number | null, view: HeatRows): void {
   const step = column === null ? null : data.steps[column];
   const at = step && column !== null
@@ -155,8 +162,10 @@ function choose(data: LayersData, row: LayerRow, column: number | null, view: He
   const isGroup = row.record < 0;
   if (isGroup && row.inner.length && !step) return view.fold(row);
   const table = data.table;
-  const place = row.record >= 0 && table ? { role: table.role[row.record], pass: table.pass[row.record] } : {};
-  act.choose({ node: row.node, ...place, ...at });
+  const record = column === null ? row.record : view.behind(row, column);
+  const place = record >= 0 && table
+    ? { node: table.node[record], role: table.role[record], pass: table.pass[record] } : { node: row.node };
+  act.choose({ ...place, ...at });
 }
 
 function nextRow(rows: readonly LayerRow[], from: number, by: number): LayerRow | null {

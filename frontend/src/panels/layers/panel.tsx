@@ -1,7 +1,8 @@
 /** Layers × steps: which layer, since when. */
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { columnsOf, stepAxis } from "../../model/layers/axis";
-import { worstLine } from "../../model/layers/scale";
+import type { Line } from "../../model/layers/derive";
+import { worstAt, worstLine } from "../../model/layers/scale";
 import { filteredRows, flatten, openByItself, visibleRows, wayTo, type LayerRow } from "../../model/layers/tree";
 import { entriesOf, timeWords } from "../../model/findings";
 import { useFindings } from "../../state/findings";
@@ -104,15 +105,22 @@ function useView(data: LayersData, width: number, height: number): HeatRows {
     return stepAxis(numbers, Math.max(numbers[numbers.length - 1] ?? 0), width - nameWidth - VALUE_WIDTH,
       layers.columns === "equal");
   }, [steps, width, nameWidth, layers.columns]);
-  const lines = useMemo(() => {
-    const made = new Map<string, ReturnType<typeof worstLine>>();
-    return (row: LayerRow) => {
+  const { lines, behind } = useMemo(() => {
+    const made = new Map<string, Line>();
+    const inside = (row: LayerRow): Line[] => row.members.map((member) => derivedNow.line(member));
+    const isWorst = (row: LayerRow): boolean => {
       const isFolded = row.inner.length > 0 && !open.has(row.key) && !layers.filter && layers.order === "network";
-      if (!isFolded) return row.record < 0 ? null : derivedNow.line(row.record);
-      if (reference === "absolute" && row.record >= 0) return derivedNow.line(row.record);
-      let found = made.get(row.key);
-      if (!found) made.set(row.key, (found = worstLine(row.members.map((member) => derivedNow.line(member)), scale)));
-      return found;
+      return isFolded && (reference !== "absolute" || row.record < 0);
+    };
+    return {
+      lines: (row: LayerRow): Line | null => {
+        if (!isWorst(row)) return row.record < 0 ? null : derivedNow.line(row.record);
+        const found = made.get(row.key) ?? worstLine(inside(row), scale);
+        made.set(row.key, found);
+        return found;
+      },
+      behind: (row: LayerRow, column: number): number =>
+        isWorst(row) ? row.members[worstAt(inside(row), column, scale)] ?? -1 : row.record,
     };
   }, [derivedNow, scale, open, reference, layers.filter, layers.order]);
   const column = useMemo(() => {
@@ -121,7 +129,7 @@ function useView(data: LayersData, width: number, height: number): HeatRows {
   }, [steps, ordinal, step, axis]);
   const rowHeight = Math.max(ROW_LEAST, Math.min(ROW_MOST, Math.floor((height - 130) / Math.max(1, shown.length))));
   return {
-    rows: shown, open, lines, axis, column, node, nameWidth, rowHeight, roots, width,
+    rows: shown, open, lines, behind, axis, column, node, nameWidth, rowHeight, roots, width,
     last: known?.lastStep ?? null, cells,
     words: (finding) => `${finding.title} ${timeWords(finding, known?.lastStep ?? null)}`,
     fold: (row) => fold(row, open), way: (at) => wayTo(rows, at),

@@ -11,6 +11,7 @@ import { act, useShownPart } from "../../state/page";
 import { Button } from "../../ui/parts";
 import { useCanvas } from "../../ui/use_canvas";
 import { Mark } from "../findings/mark";
+import { Coded } from "../findings/text";
 import { kindWords } from "./controls";
 import { standsOut, type Standing } from "./stands_out";
 import type { LayersData } from "./use_layers";
@@ -101,9 +102,9 @@ function Note({ entry, node, last }: NoteProps) {
   const elsewhere = followers.filter((each) => !all.includes(each));
   return all.map((each, i) => (
     <div key={each.id} className={`layers-note ${each.severity}`}>
-      <p><Mark severity={each.severity} /> <b>{capital(each.title)}</b>, <b>{timeWords(each, last)}</b></p>
-      <p>{each.detail}</p>
-      {each.remedies.length > 0 && <p><span>Try:</span> {each.remedies.slice(0, 2).join(" ")}</p>}
+      <p><Mark severity={each.severity} /> <b><Coded>{capital(each.title)}</Coded></b>, <b>{timeWords(each, last)}</b></p>
+      <p><Coded>{each.detail}</Coded></p>
+      {each.remedies.length > 0 && <p><span>Try:</span> <Coded>{each.remedies.slice(0, 2).join(" ")}</Coded></p>}
       {each.source && <p><code>{sourceName(each.source)}</code></p>}
       {each !== finding && <p>It probably follows from: {finding.title} in <code>{finding.node}</code>.</p>}
       {i === 0 && elsewhere.length > 0 && (

@@ -1,6 +1,6 @@
 /** The number of one cell, and how it stands to its past and to other blocks. */
 import { VALUE } from "../../model/layers/derive";
-import { cellText, pointsText, ratioText, worstLine } from "../../model/layers/scale";
+import { cellText, pointsText, ratioText } from "../../model/layers/scale";
 import type { LayerRow } from "../../model/layers/tree";
 import { referenceWords } from "../../model/layers/words";
 import type { LayersData } from "./use_layers";
@@ -8,31 +8,22 @@ import type { LayersData } from "./use_layers";
 interface Props {
   readonly data: LayersData;
   readonly row: LayerRow;
+  /** Whose number the cell shows: of a folded row that of the worst layer inside. */
+  readonly record: number;
   readonly column: number;
 }
 
-export function CellTip({ data, row, column }: Props) {
-  const { statistic, steps, derived, hasBlocks, scale } = data;
+export function CellTip({ data, row, record, column }: Props) {
+  const { statistic, steps, derived, hasBlocks, table } = data;
   const isShare = statistic?.isShare ?? false;
-  const record = row.record;
   const step = steps[column];
-  if (!step) return null;
-  if (record < 0) {
-    const worst = worstLine(row.members.map((member) => derived(data.reference).line(member)), scale);
-    return (
-      <>
-        <b>{row.node}</b> · step {step.number}
-        <br />
-        <span className="number">{cellText(worst.values[column], worst.states[column], scale)}</span>{" "}
-        the worst of {row.members.length} inside
-      </>
-    );
-  }
+  if (!step || !table || record < 0) return null;
   const own = derived("absolute").line(record);
   const what = isShare ? "share" : "number";
   return (
     <>
-      <b>{row.node}</b> · step {step.number}{step.type && ` · ${step.type}`}
+      <b>{table.node[record]}</b> · step {step.number}{step.type && ` · ${step.type}`}
+      {record !== row.record && <div>the worst of {row.members.length} inside {row.node}</div>}
       <br />
       <span className="number">{cellText(own.values[column], own.states[column], { what })}</span> {statistic?.label}
       {(["past", ...(hasBlocks ? ["blocks"] : [])] as ("past" | "blocks")[]).map((reference) => {

@@ -6,6 +6,7 @@ import { wholeNumber } from "../../model/numbers";
 import type { OverviewTable } from "../../state/data";
 import { act, usePart } from "../../state/page";
 import { Mark } from "../findings/mark";
+import { Coded } from "../findings/text";
 import { openTrial, showFinding, showIn } from "./open_trial";
 import { Strip } from "./strip";
 
@@ -108,8 +109,9 @@ export function Say({ finding }: { readonly finding: Finding }) {
   const why = detail.split("; reported")[0].replace(/\.$/, "");
   return (
     <>
-      <b>{title.slice(0, 1).toUpperCase() + title.slice(1)}</b>
-      {node && <> in <code>{node}</code></>}: {why.slice(0, 1).toLowerCase() === why.slice(0, 1) ? why : lower(why)}
+      <b><Coded>{title.slice(0, 1).toUpperCase() + title.slice(1)}</Coded></b>
+      {node && <> in <code>{node}</code></>}:{" "}
+      <Coded>{why.slice(0, 1).toLowerCase() === why.slice(0, 1) ? why : lower(why)}</Coded>
     </>
   );
 }
