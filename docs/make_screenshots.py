@@ -23,7 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 
 import endoscope
 
-TABS = ("graph", "metrics", "compare", "network", "notes", "views", "run", "findings")
+TABS = ("overview", "layers", "graph", "metrics", "compare", "network", "notes", "views", "run", "findings")
 HEIGHTS = {1280: 800, 1920: 1080}
 SCHEMES = ("light", "dark")
 STILL_MS = 400  # for a view of the user's, which is a page in the page

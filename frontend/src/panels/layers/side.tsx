@@ -102,7 +102,9 @@ function Note({ entry, node, last }: NoteProps) {
   const elsewhere = followers.filter((each) => !all.includes(each));
   return all.map((each, i) => (
     <div key={each.id} className={`layers-note ${each.severity}`}>
-      <p><Mark severity={each.severity} /> <b><Coded>{capital(each.title)}</Coded></b>, <b>{timeWords(each, last)}</b></p>
+      <p>
+        <Mark severity={each.severity} /> <b><Coded>{capital(each.title)}</Coded></b>, <b>{timeWords(each, last)}</b>
+      </p>
       <p><Coded>{each.detail}</Coded></p>
       {each.remedies.length > 0 && <p><span>Try:</span> <Coded>{each.remedies.slice(0, 2).join(" ")}</Coded></p>}
       {each.source && <p><code>{sourceName(each.source)}</code></p>}
