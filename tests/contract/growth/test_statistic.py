@@ -118,7 +118,10 @@ def test_a_process_without_it_reads_it(recorded: Path) -> None:
     assert at_once.rows == list(zip(range(6), series.values.tolist(), strict=True))
     assert recording.statistics("1", 3)["tailedness"] == series.values[3]
     assert "tailedness" in recording.to_arrow().column_names
-    assert (recording.tables.statistics[-1].name, recording.tables.statistics[-1].label) == ("tailedness", "heavy tails")
+    assert (recording.tables.statistics[-1].name, recording.tables.statistics[-1].label) == (
+        "tailedness",
+        "heavy tails",
+    )
     with pytest.raises(errors.LookupFailed, match=r"'tailednes' of a whole tensor\. Did you mean 'tailedness'"):
         recording.series("1", "tailednes")
 
