@@ -7,14 +7,14 @@ type Load = () => Promise<ComponentType>;
 
 /** One folder for each tab: its `panel.tsx` exports `Panel`. */
 const FOUND = import.meta.glob<{ readonly Panel: ComponentType }>([
-  "./*/panel.tsx", "!./graph/panel.tsx", "!./tensor/panel.tsx",
+  "./*/panel.tsx", "!./graph/panel.tsx", "!./tensor/panel.tsx", "!./trace/panel.tsx",
 ]);
 const loadOf = (tab: string): Load => () => FOUND[`./${tab}/panel.tsx`]().then((module) => module.Panel);
 
 type Other = Exclude<Tab, "graph">;
 const LOADS = TABS.filter((tab): tab is Other => tab !== "graph").map((tab) => [tab, loadOf(tab)] as const);
 
-function later(load: Load): ReactNode {
+export function later(load: Load): ReactNode {
   const Panel = lazy(async () => {
     const finish = beginWork();
     return load().then((found) => ({ default: found })).finally(finish);

@@ -1,5 +1,5 @@
 /** What is below the pointer, in full: names that were cut, the exact value behind the colour. */
-import type { GraphState } from "../../draw/graph_state";
+import { tintOf, type GraphState } from "../../draw/graph_state";
 import type { Hit } from "../../draw/hit";
 import { ABSENT, HAS_INF, HAS_NAN, heatText } from "../../model/heat";
 import { shapeText } from "../../model/names";
@@ -38,7 +38,7 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
       {mark?.words.slice(0, MOST_TOLD).map((words) => (
         <div key={words}><Mark severity={mark.severity} /> {words}</div>
       ))}
-      {state.heat && <div className="number">{valueWords(state, record)}</div>}
+      {state.heat && <div className="number">{valueWords(state, tintOf(state, hit.item, record))}</div>}
     </>
   );
 }

@@ -44,6 +44,7 @@ export interface GraphStageProps {
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
   readonly marks?: Marks | null;
+  readonly whole?: GraphInput["whole"];
   readonly history?: History | null;
   readonly apart?: Uint8Array | null;
   readonly shapeAt?: GraphInput["shapeAt"];
@@ -80,13 +81,13 @@ const ARROWS: Record<string, Direction> = {
 export function GraphStage(props: GraphStageProps) {
   const { model, picture, problem = null, current, children } = props;
   const { heat = null, scale = null, allEdges = false, present = null, marks = null } = props;
-  const { history = null, apart = null, shapeAt = null } = props;
+  const { history = null, apart = null, shapeAt = null, whole = null } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const [theme, setTheme] = useState(pageTheme);
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
   const shown = useGraphState(model, {
-    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt,
+    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt, whole,
   });
 
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -263,12 +264,12 @@ type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
 /** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
 function useGraphState(model: GraphModel, input: Input): GraphState | null {
   const last = useRef<GraphState | null>(null);
-  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt } = input;
+  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt, whole } = input;
   return useMemo(() => {
     if (!picture || picture.scene.model !== model) return last.current;
     last.current = graphState({ ...input, picture }, last.current);
     return last.current;
-  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt]);
+  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt, whole]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,6 +59,14 @@ class Trace(TraceViews):
     ) -> Any:
         """Draw the graph to an SVG, PNG, PDF or DOT file; without a path return the DOT source."""
         return draw(self, path, rolled=rolled, depth=depth, module=module, direction=direction, fold=fold)
+
+    def show(self, *, port: int | None = None, host: str = "127.0.0.1", browser: bool = False) -> Any:
+        """Serve this trace as a page on this machine, and print its address; see `endoscope.show`."""
+        import endoscope
+
+        viewer = endoscope.show(self, port=port, host=host, browser=browser)
+        sys.stdout.write(f"Endoscope shows the trace of {self.name} at  {viewer.address}\n")
+        return viewer
 
     def rerun(self, edit: Mapping[Any, Any], *, seed: int | None = None) -> Trace:
         """The trace as it would be with an edit: only what lies downstream is computed; see `endoscope.rerun`."""
