@@ -1,5 +1,5 @@
 /** The frame of the page: top bar, selectors, and the panel of the chosen tab. */
-import { Suspense, useRef, type ReactNode } from "react";
+import { Suspense, useEffect, useRef, useState, type ComponentType, type ReactNode } from "react";
 import { useCatalog } from "../state/data";
 import { usePart, type Tab } from "../state/page";
 import { Kept } from "./kept";
@@ -15,14 +15,19 @@ import { TopBar } from "./shell/top_bar";
 import { GraphPanel } from "./graph/panel";
 import { useWork } from "./tab_panel";
 import { TensorPanel } from "./tensor/panel";
-import { later, PANELS } from "./tabs";
-
-/** A trace has no steps and no trials, so nothing around it is that of recordings. */
-const TRACE = later(() => import("./trace/panel").then((module) => module.Panel));
+import { PANELS } from "./tabs";
 
 export function App() {
   const isTrace = useCatalog().value?.trace != null;
-  return isTrace ? <Suspense>{TRACE}</Suspense> : <Recordings />;
+  return isTrace ? <OfTrace /> : <Recordings />;
+}
+
+/** A trace has no steps and no trials, so nothing around it is that of recordings. */
+function OfTrace() {
+  const [Panel, setPanel] = useState<ComponentType | null>(null);
+  // Not by Suspense: React would let code that has come wait for a moment, and this is all of the page.
+  useEffect(() => void import("./trace/panel").then((module) => setPanel(() => module.Panel)), []);
+  return Panel ? <Panel /> : <Coming />;
 }
 
 function Recordings() {

@@ -14,7 +14,7 @@ const loadOf = (tab: string): Load => () => FOUND[`./${tab}/panel.tsx`]().then((
 type Other = Exclude<Tab, "graph">;
 const LOADS = TABS.filter((tab): tab is Other => tab !== "graph").map((tab) => [tab, loadOf(tab)] as const);
 
-export function later(load: Load): ReactNode {
+function later(load: Load): ReactNode {
   const Panel = lazy(async () => {
     const finish = beginWork();
     return load().then((found) => ({ default: found })).finally(finish);

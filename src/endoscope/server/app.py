@@ -46,6 +46,7 @@ def create(library: Library, views: Views | None = None, access: Access | None =
     app = guarded(routes, access)
     app.state.questions = together.QUESTIONS
     app.state.library = library
+    app.state.prepare = library.prepare
     app.state.views = views
     app.state.checking = Checking(library)
     app.state.summaries = Summaries(library)

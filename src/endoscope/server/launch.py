@@ -125,10 +125,7 @@ def _recordings_maker(path: str | PathLike[str], views: str | PathLike[str] | No
         from endoscope.server.custom_views.views import Views
         from endoscope.server.library import Library
 
-        library = Library(path, waits=True)
-        app = application.create(library, Views(views), access)
-        library.prepare()
-        return app
+        return application.create(Library(path, waits=True), Views(views), access)
 
     return make
 
@@ -164,6 +161,7 @@ def _serve(make: Maker, access: Access, bound: socket.socket, address: str, brow
         app = make(access)
         serving.at_end(app.state.live.stop)
         gc.freeze()  # what was imported is never garbage; looking through it would hold up a layout for 150 ms
+        app.state.prepare()
         early.begin(app)
     except BaseException as error:
         early.fail(error)

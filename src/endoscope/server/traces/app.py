@@ -20,6 +20,7 @@ def create(trace: Any, access: Access | None = None) -> Starlette:
     shown = ShownTrace(trace)
     app.state.questions = routes.QUESTIONS
     app.state.trace = shown
+    app.state.prepare = shown.prepare
     app.state.heats = Heats(shown)
     app.state.live = live.Listeners()
     return app

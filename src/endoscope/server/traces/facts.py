@@ -7,7 +7,7 @@ from typing import Any
 
 from endoscope.errors import EndoscopeError
 from endoscope.server import wire
-from endoscope.server.traces.shown import ShownTrace
+from endoscope.server.traces.shown import MADE, ShownTrace
 
 _MOST_NEIGHBOURS = 200
 _MOST_LETTERS = 300  # of one argument
@@ -84,7 +84,7 @@ def op_facts(shown: ShownTrace, label: str) -> wire.TraceOp:
     with shown.lock:
         op = shown.op(label)
         call = op.function
-        is_made = str(op.kind) in ("computed", "generated")
+        is_made = str(op.kind) in MADE
         parents, children = _labels(op.parents), _labels(op.children)
         return wire.TraceOp(
             label=str(op.label),

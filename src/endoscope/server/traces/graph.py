@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from endoscope.errors import EndoscopeError
 from endoscope.server import wire
 from endoscope.server.traces.shown import ShownTrace
@@ -12,8 +14,8 @@ def graph_of(shown: ShownTrace, rolled: bool) -> wire.TraceGraph:
     read, traced = shown.read, shown.tree(rolled)
     tree = traced.tree
     sources: dict[str, int] = {}
-    lines = [record["source"] for record in read.records]
-    source = [-1 if line is None else sources.setdefault(f"{line[0]}:{line[1]}", len(sources)) for line in lines]
+    lines = [op.source for op in read.ops]
+    source = [-1 if line is None else sources.setdefault(f"{line.file}:{line.line}", len(sources)) for line in lines]
     # Modules stand after the one around them; the whole, number 0, is no box.
     modules = [
         wire.TraceModule(
@@ -30,14 +32,18 @@ def graph_of(shown: ShownTrace, rolled: bool) -> wire.TraceGraph:
         label=[node.label for node in read.nodes],
         passNumber=[int(op.pass_) if rolled else 1 for op in read.ops],
         kind=[node.kind for node in read.nodes],
-        type=[str(record["type"]) for record in read.records],
-        shape=[list(found[0]) if len(found) == 1 else None for found in (record["shapes"] for record in read.records)],
+        type=[str(op.type) for op in read.ops],
+        shape=[_shape(op) for op in read.ops],
         source=source,
         sources=list(sources),
         module=[tree.home[traced.part_of[number]] - 1 for number in range(len(read.nodes))],
         modules=modules,
         edges=[end for edge in read.edges for end in edge],
     )
+
+
+def _shape(op: Any) -> list[int] | None:
+    return [int(size) for size in op.metas[0].shape] if len(op.metas) == 1 else None
 
 
 def selected(shown: ShownTrace, pattern: str) -> wire.TraceFound:

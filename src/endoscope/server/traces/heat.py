@@ -10,18 +10,17 @@ import pyarrow as pa
 
 from endoscope.errors import BadArgument, EndoscopeError
 from endoscope.server.traces import values
-from endoscope.server.traces.shown import ShownTrace
+from endoscope.server.traces.shown import MADE, ShownTrace
 
 ABSENT, NUMBER, HAS_NAN, HAS_INF = range(4)  # as in frontend/src/model/heat.ts
-_MADE = ("computed", "generated")
 
 
 def _seconds(op: Any) -> float:
-    return float(op.seconds) if str(op.kind) in _MADE else np.nan
+    return float(op.seconds) if str(op.kind) in MADE else np.nan
 
 
 def _flops(op: Any) -> float:
-    return np.nan if str(op.kind) not in _MADE or op.flops is None else float(op.flops)
+    return np.nan if str(op.kind) not in MADE or op.flops is None else float(op.flops)
 
 
 #: What an operation costs. A closed module shows the sum of what is inside.

@@ -6,7 +6,7 @@ trace.graph ─► nodes and edges without unused parameters ─► TracedTree (
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ from endoscope.layout.traced import Traced, TracedTree
 from endoscope.layout.tree import STORED
 from endoscope.server.graph.pictures import Drawable
 
+MADE = ("computed", "generated")  # kinds of what an operation made
 _MOST_SHAPES = 3  # of an operation with several outputs
+_MOST_LETTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,6 @@ class _Read:
 
     ops: list[Any]
     nodes: list[Traced]
-    records: list[Mapping[str, Any]]  # as `trace.graph` tells them
     edges: list[tuple[int, int]]
     unused: list[str]  # parameters and buffers that nobody reads
     place: dict[str, int]  # label -> place
@@ -66,6 +67,10 @@ class ShownTrace:
                 self._drawables[rolled] = Drawable(self.tree(rolled))
             return self._drawables[rolled]
 
+    def prepare(self) -> None:
+        """Work out beside what the page begins with: it will ask in a moment."""
+        threading.Thread(target=self.drawable, args=(False,), name="endoscope-prepare", daemon=True).start()
+
     def op(self, label: str) -> Any:
         """An operation by its label."""
         place = self.read.place.get(label)
@@ -75,31 +80,35 @@ class ShownTrace:
 
 
 def _read(trace: Any) -> _Read:
-    graph = trace.graph.to_dict()
-    by_label = {op.label: op for op in trace.everything()}
-    entries: Sequence[Mapping[str, Any]] = graph["nodes"]
-    links = [(edge["source"], edge["target"]) for edge in graph["edges"]]
-    read = {source for source, _ in links}
-    shown = [n for n, entry in enumerate(entries) if str(entry["kind"]) not in STORED or n in read]
-    place = {old: new for new, old in enumerate(shown)}
-    ops = [by_label[entries[old]["label"]] for old in shown]
-    nodes = [_node(entries[old], op) for old, op in zip(shown, ops, strict=True)]
+    everything = list(trace.graph.nodes)
+    labels = [str(op.label) for op in everything]
+    above = [[str(parent.label) for parent in op.parents] for op in everything]
+    read = {label for own in above for label in own}
+    shown = [n for n, op in enumerate(everything) if str(op.kind) not in STORED or labels[n] in read]
+    place = {labels[old]: new for new, old in enumerate(shown)}
+    ops = [everything[old] for old in shown]
     return _Read(
         ops=ops,
-        nodes=nodes,
-        records=[entries[old] for old in shown],
-        edges=[(place[source], place[target]) for source, target in links],
-        unused=[str(entry["label"]) for n, entry in enumerate(entries) if n not in place],
-        place={node.label: number for number, node in enumerate(nodes)},
+        nodes=[_node(op) for op in ops],
+        edges=[(place[parent], new) for new, old in enumerate(shown) for parent in above[old]],
+        unused=[label for label in labels if label not in place],
+        place=place,
     )
 
 
-def _node(entry: Mapping[str, Any], op: Any) -> Traced:
-    label, calls = str(entry["label"]), tuple(entry["calls"])
-    returned = tuple(key for key in entry["keys"] if key in calls)
-    shapes = shapes_text(entry["shapes"])
-    form = (entry["type"], tuple(map(tuple, entry["shapes"])), entry["settings"])
-    return Traced(label, str(op.layer), str(entry["kind"]), calls, returned, shapes, form)
+def _node(op: Any) -> Traced:
+    calls = tuple(map(str, op.place.modules))
+    returned = tuple(key for key in op.keys if key in calls)
+    shapes = tuple(tuple(map(int, meta.shape)) for meta in op.metas)
+    kind, form = str(op.kind), (str(op.type), shapes)
+    settings = settings_of(op) if kind in MADE else ""
+    return Traced(str(op.label), str(op.layer), kind, calls, returned, shapes_text(shapes), (*form, settings))
+
+
+def settings_of(op: Any) -> str:
+    """Arguments that are no tensors: two convolutions of one shape may differ in their dilation."""
+    call = op.function
+    return f"{call.plain_args}{call.plain_kwargs}"[:_MOST_LETTERS]
 
 
 def shapes_text(shapes: Sequence[Sequence[int]]) -> str:
