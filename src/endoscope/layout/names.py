@@ -10,8 +10,8 @@ def relative(name: str, module: str) -> str:
 
 
 def with_type(label: str, type_: str) -> str:
-    """A bare number says nothing: the seventh child of a Sequential becomes `6 · relu`."""
-    return f"{label} · {type_}" if label.isdigit() and type_ else label
+    """A bare number says nothing: the seventh child of a Sequential becomes `6 · relu`, a call `6:2 · relu`."""
+    return f"{label} · {type_}" if label.partition(":")[0].isdigit() and type_ else label
 
 
 def stack_label(addresses: Sequence[str]) -> str:

@@ -120,7 +120,7 @@ class _Calls:
     def __init__(self, nodes: Sequence[Traced], rolled: bool) -> None:
         layers: dict[str, dict[str, None]] = {}
         for node in nodes:
-            for call in node.calls:
+            for call in node.calls if node.kind not in STORED else ():
                 layers.setdefault(call, {})[node.layer] = None
         firsts: dict[Hashable, str] = {}
         self._stand_in: dict[str, str] = {}

@@ -30,7 +30,7 @@ export function OpPanel({ chosen: { label, name }, shown, facts }: Props) {
   useAhead(label);
   return (
     <section className="tensor trace-op" aria-label="Selected operation" data-pending={pending || undefined}>
-      {label === null && <Why text={name ? noSuch(name, shown.graph.rolled) : NOTHING} />}
+      {label === null && <Why text={name ? noSuch(name, facts?.passes ?? 1) : NOTHING} />}
       {problem && <Why text={problem} />}
       {op && label !== null && (
         <>
@@ -55,8 +55,9 @@ function useAhead(label: string | null): void {
 }
 
 const NOTHING = "No operation is selected: click one in the graph, or press `/` to search.";
-const noSuch = (name: string, rolled: boolean): string =>
-  `There is no box \`${name}\` while loops are ${rolled ? "rolled" : "unrolled"}. Click one in the graph, or press \`/\`.`;
+const noSuch = (name: string, passes: number): string =>
+  `No box is called \`${name}\`. ${passes > 1 ? PASSES : ""}Click one in the graph, or press \`/\`.`;
+const PASSES = "Unrolled, what runs several times is called by its pass, such as `add_1_2:3`; rolled, by its layer. ";
 
 interface Part {
   readonly op: TraceOp;
@@ -87,14 +88,14 @@ function Header({ op, shown }: Part) {
         <Button
           title="One end of a path; choose the other end, too"
           pressed={from === op.label}
-          onClick={() => act.trace({ from: from === op.label ? "" : op.label })}
+          onClick={() => act.page({ trace: { from: from === op.label ? "" : op.label }, side: "findings" })}
         >
           path from here
         </Button>
         <Button
           title="The other end of the path"
           pressed={to === op.label}
-          onClick={() => act.trace({ to: to === op.label ? "" : op.label })}
+          onClick={() => act.page({ trace: { to: to === op.label ? "" : op.label }, side: "findings" })}
         >
           path to here
         </Button>

@@ -4,19 +4,23 @@ import type { TraceFacts } from "../../api/types";
 import { bytesText, countText, secondsText } from "../../model/trace";
 import { wholeNumber } from "../../model/numbers";
 import { reach, TRACE_KEYS, takeTraceKeys } from "../../state/keys";
+import { act, usePart } from "../../state/page";
 import { Button, Empty, Key } from "../../ui/parts";
 import { Help } from "../shell/help";
+import { OutlineTree } from "../shell/outline";
 import { Side } from "../shell/side";
+import { SideTabs } from "../shell/side_tabs";
 import { GoneBanner } from "../shell/states";
 import { ThemeSwitch } from "../shell/theme_switch";
 import "../shell/shell.css";
 import "../shell/top_bar.css";
+import { goTo } from "./go_to";
 import { TraceStage } from "./graph";
 import { Lists } from "./lists";
 import { OpPanel } from "./op_panel";
 import { PatternSearch } from "./search";
 import "./trace.css";
-import { useChosen, useShownTrace, useTrace } from "./use_graph";
+import { useChosen, useShownTrace, useTrace, type Chosen, type ShownTrace } from "./use_graph";
 
 export function Panel() {
   const facts = useTrace().value;
@@ -35,9 +39,7 @@ export function Panel() {
         <main className="stage-of-page">
           {shown && (
             <div className="graph-tab">
-              <Side side="left" title="Trace" foldBelow={1100}>
-                <Lists facts={facts} shown={shown} />
-              </Side>
+              <Left facts={facts} shown={shown} chosen={chosen} />
               <div className="middle"><TraceStage facts={facts} shown={shown} chosen={chosen} /></div>
               <Side side="right" title="Operation" foldBelow={0}>
                 <OpPanel chosen={chosen} shown={shown} facts={facts} />
@@ -51,11 +53,46 @@ export function Panel() {
   );
 }
 
+const WORDS = { findings: "Notes", outline: "Modules" } as const;
+
+interface LeftProps {
+  readonly facts: TraceFacts | null;
+  readonly shown: ShownTrace;
+  readonly chosen: Chosen;
+}
+
+function Left({ facts, shown, chosen }: LeftProps) {
+  const side = usePart((page) => page.side);
+  const { graph, model, open } = shown;
+  const selected = chosen.node === null ? null : model.nodes[chosen.node].name;
+  return (
+    <SideTabs
+      label="Beside the graph"
+      words={WORDS}
+      chosen={side}
+      onChoose={(name) => act.page({ side: name })}
+      foldBelow={1100}
+    >
+      {side === "findings" && <Lists facts={facts} shown={shown} />}
+      {side === "outline" && (
+        <OutlineTree
+          key={String(graph.rolled)}
+          model={model}
+          selected={selected}
+          firstOpen={open}
+          onSelect={(node) => goTo(shown, graph.label[model.nodes[node].records[0]])}
+        />
+      )}
+    </SideTabs>
+  );
+}
+
 const Reading = () => (
   <>
     <h2>Reading the page</h2>
     <ul>
-      <li>A box with a number and ▸ is a closed module. A click opens it; on the title of an open one it closes it.</li>
+      <li>A box with a number and ▸ is a closed module. A click on ▸, or a double click, opens it; on the title of an open
+        one, a click closes it.</li>
       <li>×N stands on equal modules that are one box, or on the passes of a layer that runs in a loop.</li>
       <li>Time, memory and FLOPs of a closed module are sums of what is inside; mean and std are those of its result.</li>
       <li>What a search, a path or a branch does not concern is pale.</li>

@@ -20,7 +20,7 @@ export function PatternSearch() {
     return () => void delete reach.search;
   }, []);
   const keys = (event: KeyboardEvent): void => {
-    if (event.key === "Enter") act.trace({ pattern: text.trim() });
+    if (event.key === "Enter") act.page({ trace: { pattern: text.trim() }, side: "findings" });
     else if (event.key === "Escape") act.trace({ pattern: "" });
     else return;
     if (event.key === "Escape") setText("");

@@ -67,12 +67,11 @@ class Heats:
 def _measured(op: Any, of: str) -> tuple[float, float, float, int]:
     """Of the first tensor of an operation: mean, spread, share of NaN, and what kind of number that is."""
     try:
-        found = values.mean_std(values.numbers(values.tensor_of(op, 0, of)))
-    except (EndoscopeError, TypeError, ValueError, RuntimeError):  # not kept, lost, none, or no numbers at all
+        found = values.colour_of(values.numbers(values.tensor_of(op, 0, of)))
+    except (EndoscopeError, TypeError):  # not kept, lost, none, or no numbers at all
         return np.nan, np.nan, np.nan, ABSENT
-    mean, std, share, is_infinite = found
-    state = HAS_NAN if share else HAS_INF if is_infinite else ABSENT if np.isnan(mean) else NUMBER
-    return mean, std, share, state
+    state = HAS_NAN if found.nan_share else HAS_INF if found.has_infinite else NUMBER
+    return found.mean, found.std, found.nan_share, ABSENT if np.isnan(found.mean) and state == NUMBER else state
 
 
 def _table(numbers: np.ndarray, states: np.ndarray) -> pa.Table:
