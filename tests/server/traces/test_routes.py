@@ -182,7 +182,7 @@ def test_colours_of_what_does_not_exist_are_refused(ask: Ask) -> None:
 def test_patterns_select_and_wrong_ones_are_explained(ask: Ask) -> None:
     found = ask("trace/select", pattern="type:tanh")
     assert found == {
-        "labels": ["tanh_1_2:1", "tanh_1_2:2", "tanh_1_2:3"], "sentence": "3 operations are selected."
+        "labels": ["tanh_1_2:1", "tanh_1_2:2", "tanh_1_2:3"], "sentence": "3 nodes are selected."
     }  # fmt: skip
     assert "Nearest: type:tanh" in ask("trace/select", pattern="type:tan")["sentence"]
     assert "cannot be read" in ask("trace/select", pattern="type:tanh & (")["sentence"]

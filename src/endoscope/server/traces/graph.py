@@ -75,4 +75,4 @@ def between(shown: ShownTrace, start: str, end: str) -> wire.TraceFound:
 
 
 def _count(number: int, one: str, several: str) -> str:
-    return f"{number:,} operation{'s' * (number != 1)} {one if number == 1 else several}"
+    return f"{number:,} node{'s' * (number != 1)} {one if number == 1 else several}"
