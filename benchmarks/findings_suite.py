@@ -228,7 +228,8 @@ def print_half(half: str, of_bugs: list[BugResult], of_healthy: list[HealthyResu
         return
     found = sum(is_found(result.bug, result.faulty.findings) for result in bugs)
     ranks = [cause_rank(result.bug, result.faulty.findings) for result in bugs]
-    print(f"\nThe {half} {'cases' if half == 'practice' else 'half'}: {len(bugs)} bugs, {len(others)} healthy trainings, {len(fixed)} fixed ones\n")
+    name = "practice cases" if half == "practice" else f"{half} half"
+    print(f"\nThe {name}: {len(bugs)} bugs, {len(others)} healthy trainings, {len(fixed)} fixed ones\n")
     print_table(
         [
             ["what", "share", "of", "95 % interval", "aim"],

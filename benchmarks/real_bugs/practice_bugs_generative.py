@@ -107,11 +107,11 @@ def critic_without_a_limit(run, fixed):
     points = moons()[0]
     generator, critic = mlp(4, 48, 48, 2), mlp(2, 48, 48, 1)
     first = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
-    second = torch.optim.RMSprop(critic.parameters(), lr=5e-3)
+    second = torch.optim.RMSprop(critic.parameters(), lr=2e-2)
     run.watch(generator, first, name="generator")
     run.watch(critic, second, name="critic")
     gaps = []
-    for _ in range(120):
+    for _ in range(200):
         for _ in range(2):
             real = points[torch.randint(0, len(points), (64,))]
             second.zero_grad()
@@ -121,7 +121,7 @@ def critic_without_a_limit(run, fixed):
             if fixed:
                 with torch.no_grad():
                     for weight in critic.parameters():
-                        weight.clamp_(-0.1, 0.1)
+                        weight.clamp_(-0.2, 0.2)
         first.zero_grad()
         (-critic(generator(torch.randn(64, 4))).mean()).backward()
         first.step()
@@ -163,7 +163,7 @@ def diffusion_returns_its_input(run, fixed):
         return F.mse_loss(out, noise if fixed else noisy)
 
     fit(run, model, optimizer, loss_of, points, size=128, steps=250)
-    return falls(share, 0.62)
+    return falls(share, 0.38)
 
 
 class Coupling(nn.Module):
@@ -340,46 +340,20 @@ def advantage_of_every_pair(run, fixed):
 )
 def entropy_is_punished(run, fixed):
     model = ActorCritic()
+    nn.init.constant_(model.actor.bias[0], 0.7)  # at first it goes to the left more often, where no reward is
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     run.watch(model, optimizer)
     world, reached = Corridor(), []
     for _ in range(120):
-        state, action, returns, share = world.play(lambda s: model.actor(model.trunk(s)), limit=30)
+        state, action, returns, share = world.play(lambda s: model.actor(model.trunk(s)), limit=24)
         logits, value = model(state)
         policy = torch.distributions.Categorical(logits=logits)
         advantage = returns - value[:, 0]
-        bonus = 0.03 * policy.entropy().mean() if fixed else -0.5 * policy.entropy().mean()
+        bonus = 0.05 * policy.entropy().mean() if fixed else -2.0 * policy.entropy().mean()
         loss = -(policy.log_prob(action) * advantage.detach()).mean() + 0.5 * advantage.square().mean() - bonus
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         run.metric("games won", share)
-        reached.append(share)
-    return rises(reached, 0.9)
-
-
-@bug(
-    "practice-rewards-of-thousands",
-    wrong="rewards of 5,000 go unscaled into the squared error of the critic, which drowns the policy in the trunk",
-    source="DLR-RM/stable-baselines3 issues on normalising rewards; Andrychowicz et al. (2021) on value normalisation",
-    places="loss, critic, trunk",
-    words="scale|large|explod|normali[sz]|imbalance|dominate|outweigh|target|range",
-)
-def rewards_of_thousands(run, fixed):
-    model = ActorCritic()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    run.watch(model, optimizer)
-    world, reached = Corridor(1.0 if fixed else 5000.0), []
-    for _ in range(250):
-        state, action, returns, share = world.play(lambda s: model.actor(model.trunk(s)))
-        logits, value = model(state)
-        policy = torch.distributions.Categorical(logits=logits.nan_to_num())
-        advantage = returns - value[:, 0]
-        loss = -(policy.log_prob(action) * advantage.detach()).mean() * 4 + 0.5 * advantage.square().mean()
-        optimizer.zero_grad()
-        (loss - 0.05 * policy.entropy().mean()).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        run.metric("share of games won", share)
         reached.append(share)
     return rises(reached, 0.9)

@@ -153,14 +153,14 @@ class Segmenter(nn.Module):
 def dice_of_raw_scores(run, fixed):
     x, mask, _ = squares()
     model = Segmenter()
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
     def loss_of(x, mask):
         out = model(x).sigmoid() if fixed else model(x)
         return 1 - (2 * (out * mask).sum() + 1) / (out.sum() + mask.sum() + 1)
 
     losses = fit(run, model, optimizer, loss_of, x, mask, size=16, steps=150)
-    return falls(losses) and losses[-1] > 0
+    return falls(losses, 0.2) and losses[-1] > 0
 
 
 @bug(
@@ -397,7 +397,9 @@ def euler_steps_too_large(run, fixed):
     x, y = moons()
     model = Flow()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    return falls(fit(run, model, optimizer, lambda x, y: F.cross_entropy(model(x), y), x, y, size=64, steps=200), 0.6)
+    losses = fit(run, model, optimizer, lambda x, y: F.cross_entropy(model(x), y), x, y, size=64, steps=200)
+    with torch.no_grad():
+        return accuracy(model(x), y) > 0.85 and max(losses) < 100
 
 
 @bug(
@@ -415,9 +417,8 @@ def derivative_without_its_graph(run, fixed):
     residuals = []
     for _ in range(250):
         t = torch.linspace(0, 2, 40)[:, None].requires_grad_()
-        u = net(t)
-        (slope,) = torch.autograd.grad(u.sum(), t, create_graph=fixed)
-        residual = (slope + 2 * (u if fixed else u.detach())).square().mean()
+        (slope,) = torch.autograd.grad(net(t).sum(), t, create_graph=fixed)
+        residual = (slope - (2 * t.detach()).cos()).square().mean()
         start = (net(torch.zeros(1, 1)) - 1).square().mean()
         run.metric("residual", residual)
         optimizer.zero_grad()

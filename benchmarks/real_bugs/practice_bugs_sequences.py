@@ -83,7 +83,9 @@ def softmax_over_queries(run, fixed):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return falls(losses, 0.72)
+    with torch.no_grad():  # what is said of the first letters must not depend on those behind them
+        ahead = (model(window[:, :12]) - model(window[:, :24])[:, :12]).abs().max()
+    return falls(losses, 0.8) and float(ahead) < 1e-3
 
 
 @bug(
@@ -116,20 +118,20 @@ def last_step_is_padding(run, fixed):
 
 @bug(
     "practice-batch-first-forgotten",
-    wrong="the LSTM was made without batch_first, so its recurrence runs over the samples of the batch",
-    source="Stack Overflow and discuss.pytorch.org questions on batch_first of nn.LSTM",
-    places="lstm",
+    wrong="the GRU was made without batch_first, so its recurrence runs over the samples of the batch",
+    source="Stack Overflow and discuss.pytorch.org questions on batch_first of nn.LSTM and nn.GRU",
+    places="gru",
     words="batch|other samples|dimension|mix|leak",
 )
 def batch_first_forgotten(run, fixed):
     class Reader(nn.Module):
         def __init__(self):
             super().__init__()
-            self.lstm = nn.LSTM(4, 24, batch_first=fixed)
+            self.gru = nn.GRU(4, 24, batch_first=fixed)
             self.head = nn.Linear(24, 4)
 
         def forward(self, x):
-            return self.head(self.lstm(x)[0][:, -1])
+            return self.head(self.gru(x)[0][:, -1])
 
     x, y = first_of_sequence()
     model = Reader()
@@ -148,38 +150,49 @@ def padding_counts(run, fixed):
     generator = torch.Generator().manual_seed(4)
     x = torch.randint(1, 9, (400, 80), generator=generator)
     x[torch.arange(80) >= torch.randint(3, 6, (400, 1), generator=generator)] = 0
-    y = torch.where(x > 0, (x * 3 + torch.roll(x, 1, dims=1)) % 8 + 1, 0)
-    model = nn.Sequential(nn.Embedding(9, 24), nn.Conv1d(80, 80, 3, padding=1), nn.ReLU(), nn.Linear(24, 9))
+    y = torch.where(x > 0, (x * 3) % 8 + 1, 0)
+    model = nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 9))
 
     def loss_of(x, y):
         return F.cross_entropy(model(x).flatten(0, 1), y.flatten(), ignore_index=0 if fixed else -100)
 
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
-    fit(run, model, optimizer, loss_of, x, y, steps=250)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    fit(run, model, optimizer, loss_of, x, y, steps=100)
     words = y > 0
-    return accuracy(model(x)[words], y[words]) > 0.4
+    with torch.no_grad():
+        return accuracy(model(x)[words], y[words]) > 0.8
 
 
 @bug(
-    "practice-same-layer-repeated",
-    wrong="nn.Sequential(*[layer] * 12) holds one layer twelve times, so all depths share their weights",
-    source="IDEA-Research/DAB-DETR pull request 17; linkedin/Liger-Kernel pull request 269; espnet/espnet issue 1278",
-    places="body",
-    words="shared?|same (layer|module|weight|parameter)|several times|times in|more than once|repeated|reus",
+    "practice-same-head-three-times",
+    wrong="ModuleList([head] * 3) holds one head three times, so three different tasks get the same answer",
+    source="linkedin/Liger-Kernel pull request 269; IDEA-Research/DAB-DETR pull request 17; espnet/espnet issue 1278",
+    places="heads",
+    words="shared?|same (layer|module|weight|parameter)|several times|times in|more than once|repeated|reus|"
+    "conflict|plateau|identical",
 )
-def same_layer_repeated(run, fixed):
+def same_head_three_times(run, fixed):
+    class Answers(nn.Module):
+        """Reads the mark at the beginning, and says what stands one, two and three places behind it in a circle."""
+
+        def __init__(self):
+            super().__init__()
+            self.body = nn.GRU(4, 32, batch_first=True)
+            heads = [nn.Linear(32, 4) for _ in range(3)]
+            self.heads = nn.ModuleList(heads if fixed else heads[:1] * 3)
+
+        def forward(self, x):
+            state = self.body(x)[1][0]
+            return [head(state) for head in self.heads]
+
     x, y = first_of_sequence()
-    x = x.flatten(1)
-    layers = [nn.Sequential(nn.Linear(48, 48), nn.ReLU()) for _ in range(12)]
-    for layer in layers:
-        nn.init.kaiming_normal_(layer[0].weight)
-    if not fixed:
-        layers = layers[:1] * 12
-    model = nn.Sequential()
-    model.add_module("body", nn.Sequential(*layers))
-    model.add_module("head", nn.Linear(48, 4))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    return falls(fit(run, model, optimizer, lambda x, y: F.cross_entropy(model(x), y), x, y, steps=150), 0.5)
+    model = Answers()
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+
+    def loss_of(x, y):
+        return sum(F.cross_entropy(out, (y + ahead) % 4) for ahead, out in enumerate(model(x), 1))
+
+    return falls(fit(run, model, optimizer, loss_of, x, y, steps=200), 0.3)
 
 
 @bug(

@@ -371,10 +371,10 @@ def double_dqn(run):
     generator = torch.Generator().manual_seed(14)
     online = mlp(8, 48, 2)
     lagging = copy.deepcopy(online)
-    optimizer = torch.optim.Adam(online.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(online.parameters(), lr=5e-3)
     run.watch(online, optimizer)
     memory, place = [], 0
-    for step in range(900):
+    for step in range(1500):
         eps = max(0.1, 1 - step / 500)
         with torch.no_grad():
             best = int(online(F.one_hot(torch.tensor([place]), 8).float()).argmax()) if step > 50 else 0
