@@ -1,6 +1,7 @@
 """What several practice cases share: the usual loop, and small tasks on sequences, images and tables."""
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from .common import batches
@@ -49,3 +50,15 @@ def squares(samples=300, size=16, side=5):
     mask = (rows >= top) & (rows < top + side) & (columns >= left) & (columns < left + side)
     mask = mask[:, None].float()
     return mask + 0.3 * torch.randn(mask.shape, generator=generator), mask, corner
+
+
+class Segmenter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU())
+        self.deep = nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.Upsample(None, 2))
+        self.head = nn.Conv2d(24, 1, 1)
+
+    def forward(self, x):
+        fine = self.down(x)
+        return self.head(torch.cat([fine, self.deep(fine)], 1))
