@@ -30,7 +30,7 @@ class Variational(nn.Module):
     wrong="the KL divergence is subtracted from the loss of a VAE, so the code runs away from the prior",
     source="hhb072/IntroVAE issue 5 (sign of the KL term); FluxML/model-zoo pull request 147",
     places="mean, logvar",
-    words="diverg|explod|grow|negative|unbounded|without (end|bound|limit)|below zero|overflow|nan|kl",
+    words="diverg|explod|grow|negative|unbounded|without (end|bound|limit)|below zero|overflow|\\bnan|\\bkl\\b",
 )
 def divergence_subtracted(run, fixed):
     x, _ = digits()
@@ -77,9 +77,9 @@ def adversaries(run, steps, both_in_one=False, wrong_label=False):
 @bug(
     "practice-generator-wants-to-be-caught",
     wrong="the generator is trained with the label 'fake', so it makes what the discriminator knows best",
-    source="Stack Overflow and discuss.pytorch.org questions on the labels of the generator's loss in a DCGAN",
+    source="keras-team/keras-io issue 361; yunjey/pytorch-tutorial issue 45 (labels of the loss of the generator)",
     places="generator, discriminator",
-    words="zero loss|vanish|wins?|discriminator|explod|diverg|saturat|grow|label",
+    words="zero loss|vanish|\\bwins?\\b|discriminator|explod|diverg|saturat|wrong label",
 )
 def generator_wants_to_be_caught(run, fixed):
     return sum(adversaries(run, 300, wrong_label=not fixed)[-20:]) / 20 < 0.8
@@ -88,7 +88,7 @@ def generator_wants_to_be_caught(run, fixed):
 @bug(
     "practice-one-optimizer-holds-both",
     wrong="the optimizer of the generator holds the discriminator, too, and trains it to be deceived",
-    source="discuss.pytorch.org threads on itertools.chain of parameters in GANs; junyanz/pytorch-CycleGAN questions",
+    source="discuss.pytorch.org questions on which parameters an optimizer of a GAN should hold",
     places="discriminator, generator",
     words="two optimizers|both optimizers|several optimizers|twice|discriminator|undo|opposite|oscillat|constant",
 )
@@ -101,7 +101,7 @@ def one_optimizer_holds_both(run, fixed):
     wrong="a Wasserstein critic has neither clipped weights nor a penalty, so its loss falls without end",
     source="ooples/AiDotNet issue 1844 (penalty without effect); discuss.pytorch.org 'WGAN loss goes to -inf'",
     places="critic",
-    words="diverg|unbounded|without (end|bound|limit)|explod|grow|lipschitz|clip|penalty|large",
+    words="diverg|unbounded|without (end|bound|limit)|explod|grow|lipschitz|clip|penalty",
 )
 def critic_without_a_limit(run, fixed):
     points = moons()[0]
@@ -223,7 +223,7 @@ def determinant_with_the_wrong_sign(run, fixed):
     wrong="the scales of the couplings are exp() of unbounded numbers, which overflow",
     source="VincentStimper/normalizing-flows issue 29; pkuxmq/Invertible-Image-Rescaling issue 37",
     places="layers",
-    words="overflow|inf|nan|explod|diverg|large|spik|exp\\b",
+    words="overflow|\\binf|\\bnan|explod|diverg|too large|spik|\\bexp\\b",
 )
 def scale_not_bounded(run, fixed):
     losses = flow(run, 1, fixed, 2e-2 if not fixed else 5e-3)
@@ -235,7 +235,7 @@ def scale_not_bounded(run, fixed):
     wrong="the energies of an energy-based model are not held near zero, and their difference grows without end",
     source="questions on diverging energy-based models (regularisation of the energies in Du and Mordatch, 2019)",
     places="loss, output",
-    words="diverg|unbounded|without (end|bound|limit)|negative|below zero|grow|explod|large",
+    words="diverg|unbounded|without (end|bound|limit)|negative|below zero|grow|explod",
 )
 def energies_run_away(run, fixed):
     x, _ = digits()
@@ -334,7 +334,7 @@ def advantage_of_every_pair(run, fixed):
 @bug(
     "practice-entropy-is-punished",
     wrong="the bonus for entropy has the wrong sign, so the policy becomes certain before it has found a reward",
-    source="discuss.pytorch.org and Stack Overflow questions on the sign of the entropy term in A2C and PPO",
+    source="PKU-Alignment/omnisafe pull request 133; DLR-RM/stable-baselines3 issue 127",
     places="actor",
     words="entropy|collapse|saturat|same (action|for)|constant|zero gradient|vanish|no gradient|diverg|grow",
 )

@@ -26,7 +26,7 @@ from .registry import bug
     wrong="BatchNorm sees batches of two samples, of which it leaves the sign of their difference only",
     source="pytorch/pytorch and fast.ai forum threads on BatchNorm with tiny batches; Wu and He (2018)",
     places="norm1, norm2",
-    words="batch.{0,20}(small|tiny|few|two|size)|few samples|batch ?norm|groupnorm|two samples|samples",
+    words="batch.{0,20}(small|tiny|few|two)|(small|tiny) batch|few samples|batch ?norm|groupnorm|two samples",
 )
 def norm_of_two_samples(run, fixed):
     x, y = digits()
@@ -54,7 +54,7 @@ def norm_of_two_samples(run, fixed):
     wrong="the images are divided by 255 in the dataset and again in the model",
     source="discuss.pytorch.org and Keras issues on images scaled twice (ToTensor and a division by 255)",
     places="input",
-    words="input|normali[sz]|scale|too small|tiny|vanish",
+    words="input.{0,40}(small|scale|tiny)|normali[sz]|tiny|vanish",
 )
 def normalised_twice(run, fixed):
     class Net(nn.Module):
@@ -81,9 +81,9 @@ def normalised_twice(run, fixed):
 @bug(
     "practice-images-flipped-without-their-masks",
     wrong="the augmentation turns the images and not the masks, so that three of four masks are wrong",
-    source="discuss.pytorch.org threads on applying the same random transform to image and mask",
+    source="talmolab/sleap-nn pull request 649; divamgupta/image-segmentation-keras issue 115",
     places="target, loss",
-    words="plateau|not (fall|learn|improve)|label|target|noise|mask|chance|stops? (falling|improving)|stall",
+    words="plateau|not (fall|learn|improve)|wrong label|labels|noise|chance|stops? (falling|improving)|stall",
 )
 def images_flipped_without_their_masks(run, fixed):
     x, mask, _ = squares()
@@ -103,7 +103,7 @@ def images_flipped_without_their_masks(run, fixed):
     wrong="the heads of the tasks are in a plain dict, so neither parameters() nor the optimizer know them",
     source="Stack Overflow and discuss.pytorch.org questions on modules in a dict instead of ModuleDict",
     places="heads",
-    words="register|moduledict|modulelist|dict|not (held|updated|trained)|optimizer|unknown parameter",
+    words="register|moduledict|modulelist|plain (dict|list)|not (held|updated|trained)|unknown parameter",
 )
 def heads_in_a_dictionary(run, fixed):
     class Tasks(nn.Module):
@@ -132,8 +132,8 @@ def heads_in_a_dictionary(run, fixed):
 @bug(
     "practice-nodes-without-neighbours",
     wrong="the mean over the neighbours divides by a degree that is zero for lonely nodes",
-    source="pyg-team/pytorch_geometric issues on NaN with isolated nodes",
-    words="nan|division|divid|zero|not finite|non-?finite|isolated|inf",
+    source="MrLeeeee/GCN-GAT-and-Graphsage issue 3; pyg-team/pytorch_geometric issue 1129",
+    words="\\bnan|division|divid|not finite|non-?finite|isolated|\\binf",
 )
 def nodes_without_neighbours(run, fixed):
     x, adjacency, y = block_graph()
@@ -165,9 +165,9 @@ def nodes_without_neighbours(run, fixed):
 @bug(
     "practice-euler-steps-too-large",
     wrong="the neural differential equation is solved with a step so large that the state explodes",
-    source="rtqichen/torchdiffeq issues on exploding states and underflow in dt",
+    source="rtqichen/torchdiffeq issues 27 and 58 (states that blow up)",
     places="field, output",
-    words="explod|nan|inf|overflow|grow|diverg|large|unstable|spik",
+    words="explod|\\bnan|\\binf|overflow|grow|diverg|unstable|spik",
 )
 def euler_steps_too_large(run, fixed):
     class Flow(nn.Module):
@@ -213,7 +213,7 @@ def answer_left_in_the_table(run, fixed):
     wrong="missing values were written as -9999 and go into the network as they are",
     source="Kaggle and Stack Overflow questions on -9999 and -999 as a sign of missing values",
     places="input",
-    words="input|outlier|normali[sz]|scale|large|range|unusual|missing",
+    words="outlier|normali[sz]|scale|unusual|missing|input.{0,40}large",
 )
 def missing_values_are_9999(run, fixed):
     x, y = table("wine")
@@ -230,7 +230,7 @@ def missing_values_are_9999(run, fixed):
     wrong="the weight of the one chosen expert is divided by itself, so the gate gets no gradient",
     source="jingyaogong/minimind pull request 859; davidmrau/mixture-of-experts issue 27",
     places="gate",
-    words="gate|router|zero|no gradient|without (a )?gradient|one (expert|unit)|single|unchanged|constant",
+    words="router|zero gradient|gradient.{0,20}zero|no gradient|without (a )?gradient|one (expert|unit)|unchanged",
 )
 def one_expert_of_weight_one(run, fixed):
     class Mixture(nn.Module):
@@ -258,7 +258,7 @@ def one_expert_of_weight_one(run, fixed):
     wrong="columns of up to 1,680 go unscaled into tanh units, which are all saturated",
     source="Stack Overflow questions on the wine data with an accuracy that stays at 40 %",
     places="input, act",
-    words="saturat|input|normali[sz]|scale|large|tanh",
+    words="saturat|normali[sz]|input.{0,40}(large|scale)",
 )
 def raw_columns_into_tanh(run, fixed):
     x, y = raw_table("wine")

@@ -44,7 +44,7 @@ def attention_mask_inverted(run, fixed):
     wrong="the softmax of the attention runs over the queries (dim=-2) and not over the keys",
     source="UMLAUT (CHI 2021), wrong axis; discuss.pytorch.org questions on the dim of the softmax in attention",
     places="attention, blocks",
-    words="softmax|attention|dim|sum to|leak|future",
+    words="softmax|\\bdim|sum to|leak|future",
 )
 def softmax_over_queries(run, fixed):
     class Attention(nn.Module):
@@ -93,7 +93,7 @@ def softmax_over_queries(run, fixed):
     wrong="the classifier reads the state after the padding and not after the last word",
     source="Stack Overflow, 'How to get the last output of a padded LSTM'; discuss.pytorch.org on out[:, -1]",
     places="lstm, head",
-    words="padding|last|vanish|long|state|chance|same for|forget",
+    words="padding|vanish|too long|chance|same for|forget|plateau",
 )
 def last_step_is_padding(run, fixed):
     class Reader(nn.Module):
@@ -121,7 +121,7 @@ def last_step_is_padding(run, fixed):
     wrong="the GRU was made without batch_first, so its recurrence runs over the samples of the batch",
     source="Stack Overflow and discuss.pytorch.org questions on batch_first of nn.LSTM and nn.GRU",
     places="gru",
-    words="batch|other samples|dimension|mix|leak",
+    words="batch_first|over the batch|batch dimension|other samples|between samples|leak",
 )
 def batch_first_forgotten(run, fixed):
     class Reader(nn.Module):
@@ -200,7 +200,7 @@ def same_head_three_times(run, fixed):
     wrong="the state of the GRU is made zero inside the loop over time, so only the last time step counts",
     source="fastai/fastbook pull request 469 and discuss.pytorch.org questions on where to initialise the hidden state",
     places="cell",
-    words="recurren|state|zero|no gradient|without (a )?gradient|unused|never|hidden",
+    words="recurren|zero gradient|gradient.{0,20}zero|no gradient|without (a )?gradient|unused|hidden state",
 )
 def state_made_anew(run, fixed):
     class Reader(nn.Module):
@@ -255,7 +255,7 @@ def ctc(logits, y, normalise=True, **options):
     wrong="the strides leave fewer frames than letters; zero_infinity turns the infinite loss into zero",
     source="SeanNaren/warp-ctc issue 29; wenet-e2e/wenet pull request 2299",
     places="loss, head",
-    words="zero|no gradient|unchanged|never change|ctc|infinit|too short",
+    words="zero loss|zero gradient|gradient.{0,20}zero|no gradient|unchanged|never change|ctc|infinit|too short",
 )
 def alignment_too_short(run, fixed):
     x, y = speech()
@@ -268,7 +268,7 @@ def alignment_too_short(run, fixed):
 @bug(
     "practice-ctc-of-raw-scores",
     wrong="ctc_loss gets scores without log_softmax, so the loss falls below zero without end",
-    source="discuss.pytorch.org threads 'CTCLoss returns negative values'; SeanNaren/warp-ctc issues",
+    source="SeanNaren/deepspeech.pytorch issue 488; gwx314/STARS issue 9",
     places="loss",
     words="log_?softmax|negative|without (end|bound|limit)|unbounded|grow|diverge|below zero",
 )
@@ -285,7 +285,7 @@ def ctc_of_raw_scores(run, fixed):
     wrong="the position numbers are torch.zeros and not torch.arange, so the model does not know the order",
     source="transformers issues on position_ids; NeuraLint (TOSEM 2021), missing positional information",
     places="position",
-    words="position|embedding|rows?|no gradient|unused|never|same|zero gradient",
+    words="position|\\brows?\\b|no gradient|unused|zero gradient|plateau",
 )
 def position_always_zero(run, fixed):
     class Model(nn.Module):
