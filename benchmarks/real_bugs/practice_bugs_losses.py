@@ -122,7 +122,7 @@ def dice_of_raw_scores(run, fixed):
     "practice-a-few-pixels-among-many",
     wrong="one pixel of 256 is the object and the loss weighs all alike, so the net says 'background' everywhere",
     source="discuss.pytorch.org and Stack Overflow questions on segmentation that predicts background only",
-    places="target, head",
+    places="target, 2",
     words="imbalance|majority|pos_weight|constant|same for|rare",
 )
 def a_few_pixels_among_many(run, fixed):

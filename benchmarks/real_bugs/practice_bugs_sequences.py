@@ -43,7 +43,7 @@ def attention_mask_inverted(run, fixed):
     "practice-softmax-over-queries",
     wrong="the softmax of the attention runs over the queries (dim=-2) and not over the keys",
     source="UMLAUT (CHI 2021), wrong axis; discuss.pytorch.org questions on the dim of the softmax in attention",
-    places="attention, blocks",
+    places="attention",
     words="softmax|\\bdim|sum to|leak|future",
 )
 def softmax_over_queries(run, fixed):
