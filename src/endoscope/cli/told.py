@@ -66,7 +66,7 @@ def _root(one: Finding, others: Sequence[Finding]) -> Finding:
 def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verbose: bool = True) -> str:
     """One cause."""
     named = ", ".join(filter(None, (finding.check, finding.trial)))
-    head = f"{number}. {finding.severity.upper()}  {finding.headline}   [{named}]"
+    head = f"{number}. {finding.severity.upper()}  {finding.title}   [{named}]"
     lines = [head, *wrapped("", finding.detail)]
     if finding.check != NO_STEPS and finding.trial:
         lines += wrapped("seen: ", when(finding))
@@ -85,10 +85,7 @@ def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verb
     lines += [line for remedy in finding.remedies[:most] for line in wrapped("try: ", remedy)]
     shown = followers if verbose else followers[:_MOST_FOLLOWERS]
     for one in shown:
-        at = f" at `{one.node}`" if one.node and f"`{one.node}`" not in one.title else ""
-        lines += wrapped(
-            "└ ", f"{one.severity}: {one.title}{at} [{one.check}]" + (f": {one.detail}" if verbose else "")
-        )
+        lines += wrapped("└ ", f"{one.severity}: {one.title} [{one.check}]" + (f": {one.detail}" if verbose else ""))
     if len(followers) > len(shown):
         lines += wrapped("└ ", f"… and {len(followers) - len(shown)} more that follow")
     return "\n".join(lines)

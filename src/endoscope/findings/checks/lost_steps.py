@@ -29,7 +29,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     why = often[0][0] if often else completeness.why_writing_failed(recording)
     detail = f"{count} of {wanted} steps that were to be recorded are not there"
     yield Seen(
-        severity=ERROR if share >= limits["error_share"] else WARNING, title="most steps are missing",
+        of_the_run=True, severity=ERROR if share >= limits["error_share"] else WARNING,
+        title="most steps are missing",
         detail=f"{detail}. Most often: {as_sentence(why)}", value=share, threshold=limits["share"],
         steps=np.array(sorted(lost), np.int64),
     )  # fmt: skip
