@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+_NOTHING_UNUSUAL = (
+    "Nothing that was recorded looks unusual there. What an operation makes and the next module absorbs is seen in "
+    "recordings of every operation only (`run.watch(model, what='*')`), or in a trace of the batch"
+)
+
 SUMMARY = "say where NaN, infinity or something unusual begins"
 
 
@@ -30,6 +35,5 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(map(str, found)))
     else:
         asked = options.node is not None or options.step is not None or options.sample is not None
-        what = "Nothing looks unusual there" if asked else "Everything that was recorded is finite"
-        print(f"{what}: {options.path}.")
+        print(f"{_NOTHING_UNUSUAL if asked else 'Everything that was recorded is finite'}: {options.path}.")
     return 0
