@@ -9,6 +9,11 @@ _NOTHING_UNUSUAL = (
     "recordings of every operation only (`run.watch(model, what='*')`), or in a trace of the batch"
 )
 
+_NOT_EXACT = (
+    "Where it says `or what is before it`, or `between`, the step was not seen operation by operation. "
+    "`run.watch(model, what='*')` records every operation of each recorded step."
+)
+
 SUMMARY = "say where NaN, infinity or something unusual begins"
 
 
@@ -33,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([one.to_dict() for one in found], indent=2))
     elif found:
         print("\n".join(map(str, found)))
+        if not all(one.exact for one in found):
+            print(_NOT_EXACT)
     else:
         asked = options.node is not None or options.step is not None or options.sample is not None
         print(f"{_NOTHING_UNUSUAL if asked else 'Everything that was recorded is finite'}: {options.path}.")

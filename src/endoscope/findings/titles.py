@@ -18,9 +18,9 @@ _MOSTLY = 0.5  # of the steps from the first one on: else it comes and goes
 def title_of(seen: Seen, facts: Facts) -> str:
     """Its place is named once: a title may have named it already."""
     told = f"{seen.title}{_when(seen, facts)}"
-    if not seen.name or f"`{seen.name}`" in told:
-        return told
     key = seen.tensor.key if seen.tensor is not None else None
+    if not seen.name or f"`{seen.name}`" in told or (key is None and seen.name in told):
+        return told
     role = f" ({key.role})" if key is not None and key.role else ""
     of = f", {key.of}" if key is not None and key.of not in ("value", "parameter") else ""
     return f"`{seen.name}`{role}{of}: {told}"

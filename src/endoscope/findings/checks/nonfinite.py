@@ -119,8 +119,10 @@ def _by_node(origins: list[Origin], nodes: list[str]) -> dict[str, Origin]:
 def _title(rows: Rows, tensor: Tensor, first: int, is_gradient: bool, origin: Origin | None) -> str:
     what = "NaN" if rows["nans"][tensor.row, first] > 0 else "infinity"
     where = f"the gradient holds {what}" if is_gradient else f"{what} appears"
-    made = f", made by {origin.operation}" if origin is not None and origin.source else ""
-    return f"{where}{made}"
+    if origin is None or not origin.source or not origin.exact:
+        return where
+    samples = f" of sample {origin.samples[0]}" if len(origin.samples) == 1 else ""
+    return f"{where}, made by {origin.operation}{samples}"
 
 
 def _detail(facts: Facts, rows: Rows, tensor: Tensor, first: int, skipped: bool, origin: Origin | None) -> str:

@@ -68,7 +68,7 @@ def _over_time(facts: Facts, limits: Limits) -> Iterator[Seen]:
             mask[places[total < limits["faded"] * first]] = True
             yield Seen(
                 of_the_run=True, severity=WARNING,
-                title=f"the gradient of the steps of type {type_!r} has faded to {last / first:.1e} of what it was",
+                title=f"the gradient of the steps of type {type_!r} has faded to {last / first:.1e} of its first size",
                 detail=f"The norm over all parameters that they move fell from {first:.2g} to {last:.2g}; reported "
                 f"below {limits['faded']:g} times what it was at first.",
                 value=last / first, threshold=limits["faded"], tensor=facts.parameters.tensors[row], cause="time",
@@ -109,7 +109,7 @@ def _over_passes(facts: Facts, rows: Rows, limits: Limits) -> Iterator[Seen]:
             value = float(np.median(ratio[bad]))
             yield Seen(
                 severity=WARNING,
-                title=f"the gradient fades over {len(found)} passes, to {value:.1e} of what it was",
+                title=f"the gradient fades over {len(found)} passes, to {value:.1e} of its size at the last",
                 detail=f"At the first pass of {len(found)} the gradient is {value:.1e} times that at its last; "
                 f"reported below {limits['pass_ratio']:g}.",
                 value=value, threshold=limits["pass_ratio"], tensor=rows.tensors[found[0]], cause="passes",

@@ -121,7 +121,7 @@ class _Incident:
         )  # fmt: skip
         if not found and loss is not None:
             return self._broken_backward(loss)
-        same = not run.lost and self._repeats(run)
+        same = self._repeats(run)
         return [self._told(origin, run, loss, same) for origin in found]
 
     def outliers(self, sample: int | None) -> list[Origin]:
@@ -135,7 +135,7 @@ class _Incident:
             run.trace, False, self._captured.names.batch_dim or 0, self._captured.first_batch, run.slots_again(entered)
         )
         found = looked.origins(None, sample)
-        same = not run.lost and self._repeats(run)
+        same = self._repeats(run)
         return [replace(self._told(one, run, None, same), path=()) for one in found]
 
     def _repeats(self, run: SecondRun) -> bool:
@@ -192,13 +192,26 @@ class _Incident:
         number = first.get(origin.node)
         if number is None:
             return replace(origin, inputs=inputs, exact=False)
+        if number in self._recorder.sources and not self._items.get(number) and not self._sources.get(number):
+            # A tensor without a name, made where nobody looked: the first operation that reads it is all there is.
+            number = min(_below(self._recorder, [number]), default=number)
+            origin = replace(origin, operation=self._recorder.nodes[number].facts.type, inputs=(), exact=False)
+            inputs = ()
         path = self._recorder.calls.path(self._recorder.nodes[number].call)
         is_gradient = origin.of == "gradient"
+        same = same and not run.lost & (set(range(len(self._recorder.nodes))) if is_gradient else self._behind(number))
+        made_here = number not in self._recorder.sources  # data that the step made is held, and not made once more
+        if made_here and origin.operation in ("constant", "input"):
+            origin = replace(origin, operation=self._recorder.nodes[number].facts.type, exact=False)
         return replace(
             origin, inputs=inputs, exact=origin.exact and same, module=path[-1] if path else "",
             source=_line(self._recorder, number), of=f"{GRADIENT}{loss}" if is_gradient else origin.of,
             node=self._node_near(number, upwards=is_gradient),
         )  # fmt: skip
+
+    def _behind(self, number: int) -> set[int]:
+        """The operation and what it was computed from."""
+        return {number, *_above(self._recorder, [number])}
 
     def _name(self, number: int | None) -> str:
         """How a reader of the recording knows a tensor: by its node, or by what computed it."""
