@@ -73,7 +73,7 @@ export type Marks = ReadonlyMap<string, NodeMark>;
 export function marksOf(findings: readonly Finding[]): Marks {
   const marks = new Map<string, NodeMark>();
   const add = (node: string, finding: Finding, begins: boolean): void => {
-    const words = begins ? finding.title : `as at ${finding.title}`;
+    const words = begins ? finding.title : `also: ${finding.title}`;
     marks.set(node, merged(marks.get(node), { severity: finding.severity, begins, words: [words] }));
   };
   for (const finding of findings) {
