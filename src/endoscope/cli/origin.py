@@ -14,6 +14,12 @@ _NOT_EXACT = (
     "`run.watch(model, what='*')` records every operation of each recorded step."
 )
 
+_FROM_OUTSIDE = ("input", "target", "constant")
+_MADE_BEFORE = (
+    "It came in from outside of the model. If your code computes it, put `with run.step():` around the whole step: "
+    "then what is computed before the model is called is seen, too."
+)
+
 SUMMARY = "say where NaN, infinity or something unusual begins"
 
 
@@ -40,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(map(str, found)))
         if not all(one.exact for one in found):
             print(_NOT_EXACT)
+        elif found[0].operation in _FROM_OUTSIDE:
+            print(_MADE_BEFORE)
     else:
         asked = options.node is not None or options.step is not None or options.sample is not None
         print(f"{_NOTHING_UNUSUAL if asked else 'Everything that was recorded is finite'}: {options.path}.")

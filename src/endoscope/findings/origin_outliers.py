@@ -109,7 +109,7 @@ def _of_samples(facts: Facts, rows: Rows, place: int, around: list[int], sample:
 
 
 def _counts(norm: np.ndarray) -> np.ndarray:
-    return np.sum(~np.isnan(norm), axis=1)
+    return np.asarray(np.sum(~np.isnan(norm), axis=1))
 
 
 def _batch(rows: Rows, norm: np.ndarray) -> int:
