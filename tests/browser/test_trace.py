@@ -77,15 +77,14 @@ def test_modules_of_a_resnet_open_down_to_an_operation(resnet: Shown, visit: Vis
     toggle(page, "0 · BasicBlock")
     expect(box(page, "0 · BasicBlock")).to_have_attribute("aria-expanded", "true")
     assert "layers.2.0" in state_of(page)["open"]
-    op = next(op for op in resnet.trace.ops if op.type == "iadd" or op.function.name in ("__iadd__", "add_"))
-    op = next(op for op in resnet.trace.graph.select("type:add & in:layers.2.0"))
+    (op,) = resnet.trace.graph.select("type:add & in:layers.2.0")
     select(page, op.label)
     side = operation(page)
     expect(side.get_by_role("heading", level=2)).to_have_text(op.label)
     expect(side.get_by_text("in place", exact=True)).to_be_visible()
     line = side.locator(".trace-code [aria-current=true]")
     expect(line).to_contain_text("y += self.shortcut(x)")
-    assert number(statistic(side, "mean")) == pytest.approx(float(op.value.mean()), rel=0.01)
+    assert number(statistic(side, "mean")) == pytest.approx(float(op.value.detach().mean()), rel=0.01)
     toggle(page, "0 · BasicBlock")
     expect(box(page, op.label)).to_have_count(0)
 
@@ -139,7 +138,7 @@ def test_a_loop_is_rolled_and_its_pass_is_chosen(gated: Shown, visit: Visit) -> 
     side = operation(page)
     for pass_ in (2, 5):
         choose(page, "pass", f"{pass_} of 6", side)
-        expected = float(gated.trace[f"{layer}:{pass_}"].value.mean())
+        expected = float(gated.trace[f"{layer}:{pass_}"].value.detach().mean())
         assert number(statistic(side, "mean")) == pytest.approx(expected, rel=0.01)
     press(page, "p")
     expect(side.get_by_role("heading", level=2)).to_have_text(f"{layer}:6")
@@ -216,8 +215,7 @@ def test_a_name_that_no_box_has_is_said(gated: Shown, visit: Visit) -> None:
 def test_ten_thousand_operations(deep: Shown, visit: Visit) -> None:
     assert len(deep.trace) > 10_000
     page = visit(deep.viewer.address, view=None)
-    expect(box(page, "steps")).to_have_attribute("aria-expanded", "false")
-    toggle(page, "steps")
+    expect(box(page, "steps")).to_have_attribute("aria-expanded", "true")
     expect(box(page, "0…909")).to_have_accessible_name(re.compile("910 equal modules"))
     graph(page).get_by_role("button", name="open all").click()
     settle(page)

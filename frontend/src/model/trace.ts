@@ -118,4 +118,6 @@ export function countText(count: number): string {
   return `${rounded(size)}${units[place]}`;
 }
 
-const rounded = (size: number): string => (size === 0 ? "0" : Number(size.toPrecision(3)).toString());
+/** Three digits, but never fewer than stand before the point. */
+const rounded = (size: number): string =>
+  size >= 100 ? String(Math.round(size)) : Number(size.toPrecision(3)).toString();

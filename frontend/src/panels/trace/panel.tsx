@@ -91,10 +91,14 @@ const Reading = () => (
   <>
     <h2>Reading the page</h2>
     <ul>
-      <li>A box with a number and ▸ is a closed module. A click on ▸, or a double click, opens it; on the title of an open
-        one, a click closes it.</li>
+      <li>
+        A box with a number and ▸ is a closed module. A click on ▸, or a double click, opens it; a click on the title of
+        an open one closes it.
+      </li>
       <li>×N stands on equal modules that are one box, or on the passes of a layer that runs in a loop.</li>
-      <li>Time, memory and FLOPs of a closed module are sums of what is inside; mean and std are those of its result.</li>
+      <li>
+        Time, memory and FLOPs of a closed module are sums of what is inside; mean and std are those of its result.
+      </li>
       <li>What a search, a path or a branch does not concern is pale.</li>
       <li>The address of the page holds everything that you see.</li>
     </ul>
