@@ -86,15 +86,15 @@ LAYERS_ACTIONS = {
     "fold": "__key(' ', document.querySelector('.layers-heat'));",
 }
 
-#: The same in the page of a trace, where everything is open in the beginning.
+#: The same in the page of a trace.
 TRACE_ACTIONS = {
     "choose an operation": ACTIONS["select a node"],
-    "close it": """
+    "close a module": """
         const items = [...document.querySelectorAll('[role=treeitem][aria-expanded=true]')];
         if (!items.length) return null;
         window.__closed = items[items.length - 1].dataset.key;
         items[items.length - 1].click();""",
-    "open a module": """
+    "open it": """
         const stage = document.querySelector('.stage-canvas');
         const item = document.querySelector(`[role=treeitem][data-key="${window.__closed}"]`);
         if (!item) return null;

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,8 @@ from playwright.sync_api import Browser
 
 FIRST_SECS, FOLD_MS, CLICK_MS, CLICK_P95_MS = 2.0, 300.0, 50.0, 120.0
 NAMES = ("trace: ResNet-18", "trace: GPT-2", "trace: 10,000 operations")
-FOLDING = ("open a module", "close it")
+CHOOSING = ("choose an operation", "colour", "values as")  # everything is open
+FOLDING = ("close a module", "open it")  # in what is first shown
 _STARTS = 3
 
 
@@ -48,15 +49,19 @@ def measure(browser: Browser, name: str, rounds: int, size: Any) -> Found:
             else:
                 found.first = taken
             page.context.close()
-        page = opened(browser, f"{address}#v=1&open=*", size)
-        for number in range(rounds):
-            for action, body in TRACE_ACTIONS.items():
-                taken = page.evaluate(f"(n) => window.__timed((n) => {{ {body} }}, n)", number)
-                if taken is not None:
-                    found.clicks.setdefault(action, []).append(taken)
-            page.wait_for_timeout(100)
-        page.context.close()
+        _click(browser, f"{address}#v=1&open=*", CHOOSING, rounds, size, found)
+        _click(browser, address, FOLDING, rounds, size, found)
     return found
+
+
+def _click(browser: Browser, address: str, actions: Sequence[str], rounds: int, size: Any, found: Found) -> None:
+    page = opened(browser, address, size)
+    for number in range(rounds):
+        for action in actions:
+            taken = page.evaluate(f"(n) => window.__timed((n) => {{ {TRACE_ACTIONS[action]} }}, n)", number)
+            if taken is not None:
+                found.clicks.setdefault(action, []).append(taken)
+    page.context.close()
 
 
 @contextmanager
@@ -122,7 +127,8 @@ def _trace(name: str) -> Any:
             h = torch.tanh((h + 1) * 2)
             return x + (h - h.mean())
 
-    return endoscope.trace(nn.Sequential(*(Step() for _ in range(910))), torch.rand(2, 4))
+    steps = nn.Sequential(*(Step() for _ in range(910)))
+    return endoscope.trace(nn.Sequential(nn.Linear(4, 4), steps), torch.rand(2, 4))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /** The right side: everything about the selected operation. What is old stays until what is new is there. */
 import { useEffect, useRef } from "react";
-import { askTraceCode, askTraceNumbers, askTraceOp, askTraceValue } from "../../api/trace";
+import { askTraceOp } from "../../api/trace";
 import type { TraceFacts, TraceOp } from "../../api/types";
 import { asKind } from "../../model/source";
 import { bytesText, countText, secondsText } from "../../model/trace";
@@ -27,7 +27,6 @@ interface Props {
 
 export function OpPanel({ chosen: { label, name }, shown, facts }: Props) {
   const { value: op, pending, problem } = useLoaded(label === null ? null : askTraceOp(label));
-  useAhead(label);
   return (
     <section className="tensor trace-op" aria-label="Selected operation" data-pending={pending || undefined}>
       {label === null && <Why text={name ? noSuch(name, facts?.passes ?? 1) : NOTHING} />}
@@ -43,15 +42,6 @@ export function OpPanel({ chosen: { label, name }, shown, facts }: Props) {
       )}
     </section>
   );
-}
-
-/** The parts below ask for this once they know the operation; asked for now, all of it is one way to the server. */
-function useAhead(label: string | null): void {
-  const { of, output } = usePart((page) => page.trace);
-  const tensor = label === null ? null : { label, output, of };
-  useLoaded(label === null ? null : askTraceCode(label));
-  useLoaded(tensor && askTraceValue(tensor));
-  useLoaded(tensor && askTraceNumbers(tensor));
 }
 
 const NOTHING = "No operation is selected: click one in the graph, or press `/` to search.";

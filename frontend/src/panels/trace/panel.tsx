@@ -20,12 +20,14 @@ import { Lists } from "./lists";
 import { OpPanel } from "./op_panel";
 import { PatternSearch } from "./search";
 import "./trace.css";
+import { useAhead } from "./use_ahead";
 import { useChosen, useShownTrace, useTrace, type Chosen, type ShownTrace } from "./use_graph";
 
 export function Panel() {
   const facts = useTrace().value;
   const { shown, problem } = useShownTrace();
   const chosen = useChosen(shown);
+  useAhead(shown);
   useEffect(takeTraceKeys, []);
   useEffect(() => {
     if (facts) document.title = `${facts.name} · trace · Endoscope`;

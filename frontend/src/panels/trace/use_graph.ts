@@ -60,16 +60,18 @@ export interface Chosen {
 export function useChosen(shown: ShownTrace | null): Chosen {
   const name = usePart((page) => page.look.node);
   const pass = usePart((page) => page.look.pass);
-  return useMemo(() => {
-    const none = { node: null, label: null, name: name ?? "" };
-    if (!shown) return none;
-    const { graph, model } = shown;
-    const node = name === null ? firstLook(model) : (model.byName.get(name) ?? -1);
-    if (node < 0) return none;
-    const { records } = model.nodes[node];
-    const record = records.find((each) => graph.passNumber[each] === pass) ?? records[0];
-    return { node, label: graph.label[record], name: name ?? "" };
-  }, [shown, name, pass]);
+  return useMemo(() => chosenIn(shown, name, pass), [shown, name, pass]);
+}
+
+export function chosenIn(shown: ShownTrace | null, name: string | null, pass: number | null): Chosen {
+  const none = { node: null, label: null, name: name ?? "" };
+  if (!shown) return none;
+  const { graph, model } = shown;
+  const node = name === null ? firstLook(model) : (model.byName.get(name) ?? -1);
+  if (node < 0) return none;
+  const { records } = model.nodes[node];
+  const record = records.find((each) => graph.passNumber[each] === pass) ?? records[0];
+  return { node, label: graph.label[record], name: name ?? "" };
 }
 
 const firstLook = ({ nodes }: GraphModel): number => {

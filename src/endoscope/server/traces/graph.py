@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from endoscope.errors import EndoscopeError
 from endoscope.server import wire
 from endoscope.server.traces.shown import ShownTrace
@@ -33,17 +31,13 @@ def graph_of(shown: ShownTrace, rolled: bool) -> wire.TraceGraph:
         passNumber=[int(op.pass_) if rolled else 1 for op in read.ops],
         kind=[node.kind for node in read.nodes],
         type=[str(op.type) for op in read.ops],
-        shape=[_shape(op) for op in read.ops],
+        shape=[list(own[0]) if len(own) == 1 else None for own in read.shapes],
         source=source,
         sources=list(sources),
         module=[tree.home[traced.part_of[number]] - 1 for number in range(len(read.nodes))],
         modules=modules,
         edges=[end for edge in read.edges for end in edge],
     )
-
-
-def _shape(op: Any) -> list[int] | None:
-    return [int(size) for size in op.metas[0].shape] if len(op.metas) == 1 else None
 
 
 def selected(shown: ShownTrace, pattern: str) -> wire.TraceFound:

@@ -17,6 +17,7 @@ from endoscope.layout.tree import STORED
 from endoscope.server.graph.pictures import Drawable
 
 MADE = ("computed", "generated")  # kinds of what an operation made
+Shape = tuple[int, ...]
 _MOST_SHAPES = 3  # of an operation with several outputs
 _MOST_LETTERS = 1000
 
@@ -27,6 +28,7 @@ class _Read:
 
     ops: list[Any]
     nodes: list[Traced]
+    shapes: list[tuple[Shape, ...]]  # of everything that each returned
     edges: list[tuple[int, int]]
     unused: list[str]  # parameters and buffers that nobody reads
     place: dict[str, int]  # label -> place
@@ -87,19 +89,20 @@ def _read(trace: Any) -> _Read:
     shown = [n for n, op in enumerate(everything) if str(op.kind) not in STORED or labels[n] in read]
     place = {labels[old]: new for new, old in enumerate(shown)}
     ops = [everything[old] for old in shown]
+    shapes = [tuple([tuple(map(int, meta.shape)) for meta in op.metas]) for op in ops]
     return _Read(
         ops=ops,
-        nodes=[_node(op) for op in ops],
+        nodes=[_node(op, own) for op, own in zip(ops, shapes, strict=True)],
+        shapes=shapes,
         edges=[(place[parent], new) for new, old in enumerate(shown) for parent in above[old]],
         unused=[label for label in labels if label not in place],
         place=place,
     )
 
 
-def _node(op: Any) -> Traced:
+def _node(op: Any, shapes: tuple[Shape, ...]) -> Traced:
     calls = tuple(map(str, op.place.modules))
     returned = tuple(key for key in op.keys if key in calls)
-    shapes = tuple(tuple(map(int, meta.shape)) for meta in op.metas)
     kind, form = str(op.kind), (str(op.type), shapes)
     settings = settings_of(op) if kind in MADE else ""
     return Traced(str(op.label), str(op.layer), kind, calls, returned, shapes_text(shapes), (*form, settings))
