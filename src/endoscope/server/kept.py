@@ -10,7 +10,7 @@ from typing import Any
 from endoscope.query import bulk, layers
 from endoscope.query.recording import Recording
 
-_MOST_BYTES = 64 << 20  # a thousand tensors and a thousand steps are four megabytes
+_MOST_BYTES = 48 << 20  # a thousand tensors and a thousand steps are four megabytes
 
 
 class Kept:
