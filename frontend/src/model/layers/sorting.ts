@@ -1,13 +1,18 @@
-/** Sorting many short rows of numbers: by their bits, a byte at a time, as calls of `sort` would cost more than the work. */
+/** Sorting many short rows of numbers by their bits, a byte at a time: calls of `sort` would cost more than the work. */
 
-let [keys, places, others] = [new Uint32Array(0), new Uint32Array(0), new Uint32Array(0)];
+let keys = new Uint32Array(0);
+let places = new Uint32Array(0);
+let others = new Uint32Array(0);
 const starts = new Uint32Array(256);
 
 /** Places of numbers in ascending order; the array is used again by the next call. */
 export function placesInOrder(numbers: Float32Array): Uint32Array {
   const count = numbers.length;
-  if (keys.length < count) [keys, places, others] = [0, 0, 0].map(() => new Uint32Array(count)) as [
-    Uint32Array<ArrayBuffer>, Uint32Array<ArrayBuffer>, Uint32Array<ArrayBuffer>];
+  if (keys.length < count) {
+    keys = new Uint32Array(count);
+    places = new Uint32Array(count);
+    others = new Uint32Array(count);
+  }
   const bits = new Uint32Array(numbers.buffer, numbers.byteOffset, count);
   for (let place = 0; place < count; place++) {
     const each = bits[place];
