@@ -1,4 +1,4 @@
-/** Sorting many short rows of numbers by their bits, a byte at a time: calls of `sort` would cost more than the work. */
+/** Sorting many short rows of numbers by their bits, a byte at a time: calls of `sort` cost more than the work. */
 
 let keys = new Uint32Array(0);
 let places = new Uint32Array(0);
