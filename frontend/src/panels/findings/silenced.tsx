@@ -33,7 +33,9 @@ export function SilencedList({ trial, silenced }: Props) {
           <li key={`${check}@${node}`}>
             <span>
               <code>{check}</code> {node === null ? "everywhere" : <>at <code>{node}</code></>}
-              <small>{hidden.length ? hidden.map(({ title }) => title).join(", ") : "finds nothing at the moment"}</small>
+              <small>
+                {hidden.length ? hidden.map(({ title }) => title).join(", ") : "finds nothing at the moment"}
+              </small>
             </span>
             <Button
               label={`Undo: hear of ${check} ${node === null ? "everywhere" : `at ${node}`} again`}

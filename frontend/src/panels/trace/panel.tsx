@@ -35,7 +35,9 @@ export function Panel() {
   return (
     <div className="page">
       <Top facts={facts} />
-      <GoneBanner />
+      <GoneBanner>
+        the program that showed this trace has ended, or is busy. Another <code>show()</code> has another address.
+      </GoneBanner>
       {problem && <main className="page-state"><Empty>{problem}</Empty></main>}
       {!problem && (
         <main className="stage-of-page">

@@ -12,6 +12,7 @@ from endoscope.capture.patch.torch_private import DisableTorchFunction
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.views.printing import trace_html, trace_text
 from endoscope.capture.views.trace_views import TraceViews
+from endoscope.errors import BadArgument
 
 
 class Trace(TraceViews):
@@ -64,6 +65,10 @@ class Trace(TraceViews):
         """Serve this trace as a page on this machine, and print its address; see `endoscope.show`."""
         import endoscope
 
+        if not self.sealed:
+            raise BadArgument(
+                "The traced code still runs, so the trace is not complete. Call show() after the block of tracing()."
+            )
         viewer = endoscope.show(self, port=port, host=host, browser=browser)
         sys.stdout.write(f"Endoscope shows the trace of {self.name} at  {viewer.address}\n")
         return viewer
