@@ -54,6 +54,8 @@ export interface GraphStageProps {
   readonly onCamera?: (camera: readonly number[] | null) => void;
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
+  /** The first picture shows that node, too, unless the camera has a place. */
+  readonly beginsThere?: boolean;
   /** Boxes are being moved by hand: every drag of a box puts it somewhere else. */
   readonly arranging?: boolean;
   /** A box was put somewhere. `key` is that of its scene item. Without this, boxes cannot be moved. */
@@ -130,7 +132,7 @@ export function GraphStage(props: GraphStageProps) {
   }, [props.arranging]);
 
   // What was chosen here is in sight already; what was chosen elsewhere is brought into view once it is laid out.
-  const seen = useRef(props.wanted);
+  const seen = useRef(props.beginsThere && !props.camera ? undefined : props.wanted);
   const choose = useRef(props.onSelect);
   choose.current = (node, record) => {
     const { wanted } = latest.current;

@@ -57,6 +57,7 @@ export function TraceStage({ facts, shown, chosen }: Props) {
       marks={useBranchMarks(facts, shown)}
       allEdges={edges === "all"}
       wanted={wanted}
+      beginsThere
       camera={camera}
       onCamera={act.camera}
       fitRef={fit}
