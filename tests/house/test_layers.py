@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "analysis": {"schema", "layout"},
     "layout": set(),
     "store": {"schema"},
-    "capture": {"schema", "analysis"},
+    "capture": {"schema", "analysis", "store"},
     "replay": {"schema", "analysis", "capture"},
     "stats": {"schema"},
     "recording": {"schema", "analysis", "capture", "replay", "stats", "store"},

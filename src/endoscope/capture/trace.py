@@ -28,6 +28,7 @@ from endoscope.capture.record.leaves import named_arguments
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.source import line_of_error
 from endoscope.capture.record.unseen import look_for_unseen
+from endoscope.capture.record.values import TensorStore
 from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, EndoscopeError
 from endoscope.schema.ops import Kind
@@ -134,7 +135,7 @@ def tracing(
     if keeper is not None:
         keeper.recorder = recorder
     attach(recorder)
-    found = Trace(recorder, know_target(recorder, target))
+    found = Trace(recorder, TensorStore(recorder), know_target(recorder, target))
     found.seed = seed
     found.timing.started = time.time()
     clock = time.perf_counter()

@@ -129,6 +129,7 @@ def compare(a: Trace, b: Trace, *, tolerance: float = 0.0, seed: int | None = No
 
 
 def _taken_again(trace: Trace, seed: int) -> Trace:
+    trace = trace.live()
     if trace.origin is None:
         raise CannotReplay(
             f"compare(seed={seed}) takes both traces once more, and that of {trace.name} came from a `with tracing()` "
@@ -179,9 +180,9 @@ def _row(a: Op | None, b: Op | None, tolerance: float) -> Apart:
 
 def _share_values(a: Op, b: Op) -> bool:
     """A rerun shares what it did not compute anew with the trace it came from."""
-    one, other = a._trace.recorder, b._trace.recorder
-    if one.nodes is not other.nodes or not a.kept or not b.kept:
+    if a._trace.record.nodes is not b._trace.record.nodes or not a.kept or not b.kept:
         return False
+    one, other = a._trace.recorder, b._trace.recorder
     return all(one.kept.get(slot) is other.kept.get(slot) for slot in a.slots)
 
 

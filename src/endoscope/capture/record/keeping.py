@@ -13,9 +13,9 @@ import torch
 
 from endoscope.analysis.selecting.no_match import nothing_matches
 from endoscope.analysis.selecting.patterns import Pattern, Selector, parse
-from endoscope.capture.record.calls import OUTSIDE, Call
+from endoscope.capture.data.calls import OUTSIDE, Call
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import slots_of
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from endoscope.capture.data.record import Record, Values
 from endoscope.capture.drawing.draw import draw
-from endoscope.capture.patch.torch_private import DisableTorchFunction
-from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.views.printing import trace_html, trace_text
 from endoscope.capture.views.trace_views import TraceViews
+from endoscope.capture.views.unheard import unheard
 
 
 class Trace(TraceViews):
@@ -20,14 +22,27 @@ class Trace(TraceViews):
     with all the memory it holds, without waiting for the garbage collector.
     """
 
-    def __init__(self, recorder: Recorder, name: str) -> None:
-        super().__init__(recorder, name)
-        self.result: Any = None  # whatever the target returned, untouched
+    def __init__(self, record: Record, values: Values, name: str) -> None:
+        super().__init__(record, values, name)
+        self.result_from(lambda: None)
         self.origin: Callable[[], Any] | None = None  # gives target, arguments and edits, to run it again
 
-    def with_values_of(self, recorder: Recorder) -> Trace:
+    @property
+    def result(self) -> Any:
+        """Whatever the target returned, untouched."""
+        return self._result()
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self.result_from(lambda: value)
+
+    def result_from(self, read: Callable[[], Any]) -> None:
+        """The result, made when it is asked for first."""
+        self._result = cache(read)
+
+    def with_values_of(self, record: Record, values: Values) -> Trace:
         """A trace of the same structure, which is shared, with other values."""
-        other = Trace(recorder, self.name)
+        other = Trace(record, values, self.name)
         other.seed, other.finished, other.sealed, other.timing = self.seed, self.finished, self.sealed, self.timing
         other.random = self.random
         for name in ("graph_data", "labels", "keys", "children"):
@@ -45,6 +60,21 @@ class Trace(TraceViews):
         """Copy every kept value, so that later in-place changes (an optimizer step) cannot reach it."""
         self.values.freeze()
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Everything that this trace knows, values and all, in one file; `endoscope.load(path)` gives it back."""
+        if self.record.file is not None:  # it is all there already
+            from endoscope.capture.file.archive import copied
+
+            return copied(self.record.file, path)
+        from endoscope.capture.file.save import save
+
+        return save(self, path, self._result, self.origin)
+
+    def live(self) -> Trace:
+        """This trace with its functions and modules: itself, or for one from a file the same taken once more."""
+        found: Trace = self.record.live(self)
+        return found
 
     def draw(
         self,
@@ -72,9 +102,9 @@ class Trace(TraceViews):
         return endoscope.validate(self, seed=seed)
 
     def __str__(self) -> str:
-        with DisableTorchFunction():
+        with unheard():
             return trace_text(self)
 
     def _repr_html_(self) -> str:
-        with DisableTorchFunction():
+        with unheard():
             return trace_html(self)
