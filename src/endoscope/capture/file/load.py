@@ -6,9 +6,11 @@ file; functions themselves are not in it, and `again.py` gives back what needs t
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,11 +43,24 @@ def load(path: str | os.PathLike[str], *, model: Any = None) -> Trace:
     """
     archive = Archive(Path(path).expanduser())
     try:
-        return _File(archive).trace(model)
+        with _all_stays():
+            return _File(archive).trace(model)
     except EndoscopeError:
         raise
     except _DOES_NOT_FIT as error:
         raise _misfit(archive, error) from None
+
+
+@contextlib.contextmanager
+def _all_stays() -> Iterator[None]:
+    """Hundreds of thousands of objects are made and none is garbage: looking for it would take as long as the rest."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _misfit(archive: Archive, error: Exception) -> NotATrace:
