@@ -100,9 +100,9 @@ def place_for(path: str | os.PathLike[str]) -> Path:
     """Where a file may be written; says what is wrong otherwise."""
     place = Path(path).expanduser()
     if place.is_dir():
-        raise BadArgument(f"{place} is a folder, and a trace is saved to one file: {place / 'x.trace'}, for example.")
+        raise BadArgument(f"{place} is a folder. Type the name of a file in it: {place / 'x.trace'}, for example.")
     if not place.parent.is_dir():
-        raise BadArgument(f"The folder {place.parent} does not exist; create it before saving into it.")
+        raise BadArgument(f"The folder {place.parent} does not exist; create it before writing into it.")
     return place
 
 

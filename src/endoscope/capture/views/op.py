@@ -6,7 +6,6 @@ so that no object has a hundred attributes. `docs/reference/metadata.md` lists t
 
 from __future__ import annotations
 
-import html
 import textwrap
 import weakref
 from collections.abc import Iterable, Sequence
@@ -20,12 +19,14 @@ from endoscope.capture.views.tables import MadeRows, Table
 from endoscope.capture.views.trace_data import TraceData
 from endoscope.capture.views.unheard import unheard
 from endoscope.errors import LookupFailed, ValueChanged, ValueNotKept
+from endoscope.markup.notebook import Shown, facts
+from endoscope.markup.tags import Markup
 from endoscope.schema.ops import Kind, SourceLine
 
 _MADE = (Kind.COMPUTED, Kind.GENERATED)
 
 
-class Op:
+class Op(Shown):
     """One node of the graph: an operation, an input, an output, a parameter, a buffer or a constant."""
 
     __slots__ = ("__weakref__", "_trace", "node")
@@ -213,14 +214,9 @@ class Op:
         with unheard():
             return "\n".join(f"{title}: {text}" if title else text for title, text in _told(self))
 
-    def _repr_html_(self) -> str:
+    def _block(self) -> Markup:
         with unheard():
-            rows = "".join(
-                f"<tr><th style='text-align:left'>{html.escape(title.strip())}</th>"
-                f"<td><pre>{html.escape(text)}</pre></td></tr>"
-                for title, text in _told(self)
-            )
-        return f"<table>{rows}</table>"
+            return facts((title.strip(), text) for title, text in _told(self))
 
 
 def op_at(trace: TraceData, node: int) -> Op:

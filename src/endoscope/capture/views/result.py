@@ -10,12 +10,16 @@ from typing import Any
 
 from endoscope.capture.data.record import Record, Values
 from endoscope.capture.drawing.draw import draw
-from endoscope.capture.views.printing import trace_html, trace_text
+from endoscope.capture.file.archive import copied, place_for
+from endoscope.capture.views.page import trace_block, trace_page
+from endoscope.capture.views.printing import trace_text
 from endoscope.capture.views.trace_views import TraceViews
 from endoscope.capture.views.unheard import unheard
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup
 
 
-class Trace(TraceViews):
+class Trace(TraceViews, Shown):
     """Everything that happened in one traced piece of code; see `docs/reference/trace.md`.
 
     Operations refer to their trace, never the other way round for long: a trace that is dropped is freed at once,
@@ -64,12 +68,20 @@ class Trace(TraceViews):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Everything that this trace knows, values and all, in one file; `endoscope.load(path)` gives it back."""
         if self.record.file is not None:  # it is all there already
-            from endoscope.capture.file.archive import copied
-
             return copied(self.record.file, path)
         from endoscope.capture.file.save import save
 
         return save(self, path, self._result, self.origin)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | Path:
+        """All of it as one HTML page that needs nothing else: its text, or with a path the file that was written."""
+        with unheard():
+            text = trace_page(self)
+        if path is None:
+            return text
+        place = place_for(path)
+        place.write_text(text, encoding="utf-8", errors="replace")
+        return place
 
     def live(self) -> Trace:
         """This trace with its functions and modules: itself, or for one from a file the same taken once more."""
@@ -105,6 +117,6 @@ class Trace(TraceViews):
         with unheard():
             return trace_text(self)
 
-    def _repr_html_(self) -> str:
+    def _block(self) -> Markup:
         with unheard():
-            return trace_html(self)
+            return trace_block(self)
