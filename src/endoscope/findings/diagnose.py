@@ -99,16 +99,24 @@ def recording_checks() -> list[Check]:
 
 
 def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
-    """What a check sees. If it fails, this is said, and all others are still run."""
+    """What a check sees. If it fails, or reads what was not recorded, this is said, and all others are still run."""
+    facts.asked.clear()
     try:
         yield from list(check.run(facts, limits))
     except Exception as error:  # a check must not hide what others would have found
-        detail = f"The check {check.name} failed on this recording: {type(error).__name__}: {error}."
-        title = "could not be checked"
-        yield Seen(
-            severity=INFO, title=title, detail=detail, value=float("nan"), threshold=float("nan"), cause="failed",
-            steps=np.empty(0, np.int64),
-        )  # fmt: skip
+        yield _unchecked(f"The check {check.name} failed on this recording: {type(error).__name__}: {error}.")
+    if missing := facts.missing_statistics():
+        yield _unchecked(
+            f"The check {check.name} reads the statistic {' and '.join(missing)}, which this recording does not have: "
+            "it was made before Endoscope or a plug-in recorded it. Record the training again to have it checked."
+        )
+
+
+def _unchecked(detail: str) -> Seen:
+    return Seen(
+        severity=INFO, title="could not be checked", detail=detail, value=float("nan"), threshold=float("nan"),
+        cause="failed", steps=np.empty(0, np.int64),
+    )  # fmt: skip
 
 
 def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:

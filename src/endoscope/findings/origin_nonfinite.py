@@ -6,22 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from endoscope.findings.checks import nonfinite
 from endoscope.findings.facts import Facts
+from endoscope.findings.origin_noted import recorded_origins
 from endoscope.schema.origin import NONFINITE, Origin
-
-EXTRA = "origins"  # under this name the recorder notes what it found out
-
-
-def recorded_origins(facts: Facts, place: int) -> list[Origin]:
-    """What the recorder noted at a step; it repeats the first steps in which something is not finite."""
-    notes: Any = next((entry for at, entry in facts.extra(EXTRA) if at == place), [])
-    return [Origin.from_dict(one) for one in notes if isinstance(one, dict)]
 
 
 def nonfinite_of(facts: Facts, place: int | None) -> list[Origin]:
     """At one step, or at the first that has anything of the kind."""
-    from endoscope.findings.checks import nonfinite  # the check itself asks `recorded_origins`
-
     with np.errstate(all="ignore"):
         first = nonfinite.first_place(facts) if place is None else place
         if first is None:

@@ -11,7 +11,7 @@ from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO
 from endoscope.findings.functions import ATTENTIONS, MASKS, SOFTMAXES
-from endoscope.findings.origin_nonfinite import recorded_origins
+from endoscope.findings.origin_noted import recorded_origins
 from endoscope.findings.rows import Rows, Tensor
 from endoscope.schema.origin import Origin
 
