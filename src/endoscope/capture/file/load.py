@@ -137,6 +137,7 @@ class _File:
         for name, seconds in header["timing"].items():
             setattr(found.timing, name, float(seconds))
         found.random = tuple(RandomState(str(g), self.words.decode(state), bool(u)) for g, state, u in header["random"])
+        found.stopped_after = header["stopped_after"]
         result = header["result"]
         found.result_from(lambda: self._decode(result))
         found.sealed = True

@@ -167,7 +167,11 @@ class _Collected:
 
     def _value(self, slot: int) -> dict[str, Any]:
         try:
-            number, strides = self.tensors.add(torch.as_tensor(self.trace.values.tensor(slot)))
+            piece = self.trace.store.piece(slot)
+            if piece is None:
+                number, strides = self.tensors.add(self.trace.values.tensor(slot))
+            else:
+                number, strides = self.tensors.add_piece(piece)
             return {"state": KEPT, "tensor": number, "strides": strides}
         except KeyError:
             return {"state": NOT_KEPT}
@@ -228,6 +232,7 @@ class _Collected:
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
             "name": trace.name,
             "finished": trace.finished,
+            "stopped_after": trace.stopped_after,
             "seed": trace.seed,
             "save": record.save_text,
             "full": record.full,

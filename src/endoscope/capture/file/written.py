@@ -7,8 +7,10 @@ strides. What a file cannot hold (sparse, nested and quantised tensors, and thos
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
+from collections.abc import Callable
 from typing import IO, Any, NamedTuple
 
 import torch
@@ -34,6 +36,34 @@ class CannotWrite(Exception):
     """Why a tensor cannot stand in a file."""
 
 
+class Piece(NamedTuple):
+    """A piece of memory, and how a tensor shows it."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]  # in the order of memory
+    strides: tuple[int, ...] | None  # of the tensor over it; None: one element behind the other
+    memory: Tensor | None  # None where it is read when it is needed
+    bytes: Callable[[], Any]
+
+
+def as_piece(tensor: Tensor) -> Piece:
+    """Raises CannotWrite."""
+    with torch.no_grad(), DisableTorchFunction(), out_of_sight():
+        try:
+            memory, strides = _as_it_lies(_plain(tensor))
+        except CannotWrite:
+            raise
+        except Exception as error:  # a subclass of somebody else, memory that is gone
+            raise CannotWrite(f"a {type(tensor).__name__} that cannot be read ({error})") from None
+    return Piece(memory.dtype, tuple(memory.shape), strides, memory, lambda: _bytes_of(memory))
+
+
+def _bytes_of(memory: Tensor) -> Any:
+    with torch.no_grad(), DisableTorchFunction(), out_of_sight():
+        flat = memory.as_strided((memory.numel(),), (1,))  # `reshape` may leave a single element a wide stride
+        return flat.cpu().view(torch.uint8).numpy().data
+
+
 class Placed(NamedTuple):
     """Where a tensor is found again."""
 
@@ -45,52 +75,43 @@ class Tensors:
     """All tensors of one file. They are collected first, because their sizes stand in front of the first of them."""
 
     def __init__(self) -> None:
-        self._memory: list[Tensor] = []  # each as it lies in memory
+        self._pieces: list[Piece] = []  # they hold their memory, which must not go to others meanwhile
         self._known: dict[Any, int] = {}
-        self._held: list[Tensor] = []  # their memory must not go to others meanwhile
 
     def add(self, tensor: Tensor) -> Placed:
         """Raises CannotWrite."""
-        with torch.no_grad(), DisableTorchFunction(), out_of_sight():
-            try:
-                return self._add(tensor)
-            except CannotWrite:
-                raise
-            except Exception as error:  # a subclass of somebody else, memory that is gone
-                raise CannotWrite(f"a {type(tensor).__name__} that cannot be read ({error})") from None
+        return self.add_piece(as_piece(tensor))
 
-    def _add(self, tensor: Tensor) -> Placed:
-        plain = _plain(tensor)
-        memory, strides = _as_it_lies(plain)
-        key = (str(memory.device), memory.data_ptr(), memory.numel(), memory.dtype) if memory.numel() else None
+    def add_piece(self, piece: Piece) -> Placed:
+        key = None
+        if piece.memory is not None and piece.memory.numel():
+            memory = piece.memory
+            key = (str(memory.device), memory.data_ptr(), memory.numel(), memory.dtype)
         number = self._known.get(key) if key is not None else None
         if number is None:
-            number = len(self._memory)
-            self._memory.append(memory)
-            self._held.append(plain)
+            number = len(self._pieces)
+            self._pieces.append(piece)
             if key is not None:
                 self._known[key] = number
-        return Placed(number, strides)
+        return Placed(number, piece.strides)
 
     def write(self, file: IO[bytes]) -> list[int]:
         """As safetensors; returns the checksum of each."""
         head, end = {}, 0
-        for number, memory in enumerate(self._memory):
-            size = memory.numel() * memory.element_size()
-            shape = [*memory.shape, 2] if memory.dtype in _PAIRS else list(memory.shape)
-            head[str(number)] = {"dtype": NAMES[memory.dtype], "shape": shape, "data_offsets": [end, end + size]}
+        for number, piece in enumerate(self._pieces):
+            size = math.prod(piece.shape) * piece.dtype.itemsize
+            shape = [*piece.shape, 2] if piece.dtype in _PAIRS else list(piece.shape)
+            head[str(number)] = {"dtype": NAMES[piece.dtype], "shape": shape, "data_offsets": [end, end + size]}
             end += size
         text = json.dumps(head, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 8)
         file.write(struct.pack("<Q", len(text)))
         file.write(text)
         sums = []
-        with torch.no_grad(), DisableTorchFunction(), out_of_sight():
-            for memory in self._memory:
-                flat = memory.as_strided((memory.numel(),), (1,))  # `reshape` may leave a single element a wide stride
-                data = flat.cpu().view(torch.uint8).numpy().data
-                sums.append(zlib.crc32(data))
-                file.write(data)
+        for piece in self._pieces:
+            data = piece.bytes()
+            sums.append(zlib.crc32(data))
+            file.write(data)
         return sums
 
 

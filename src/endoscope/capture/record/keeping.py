@@ -21,7 +21,7 @@ from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind, SourceLine
 
-Save = str | Sequence[str] | Callable[[Any], bool]
+Save = str | Sequence[str] | Callable[[Any], bool] | Any  # or `to_folder(path)`
 
 
 class NotKnownYet(Exception):

@@ -52,6 +52,7 @@ from endoscope.capture.record.records import SOURCE, TorchCall, grad_fn_of, meta
 from endoscope.capture.record.regions import is_uninitialised, version_of
 from endoscope.capture.record.registered import call_inside
 from endoscope.capture.record.source import user_callers, user_position
+from endoscope.capture.record.stopping import Stop
 from endoscope.capture.record.unfilled import Unfilled
 from endoscope.schema.ops import Kind, Notice
 
@@ -67,6 +68,7 @@ class Recorder(OwnMode, Record):
     random_state: Tensor | None = None  # of the CPU, when the traced code began
     editor: AppliesEdits | None = None
     before_writes: Callable[[list[Tensor]], None] | None = None  # told what is about to be overwritten
+    stop: Stop | None = None  # where the traced code is to end
     outcome: NotesOutcome | None = None  # where an error of ours must not reach the traced code
     storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
 
@@ -606,6 +608,8 @@ class Recorder(OwnMode, Record):
             self.calls.leave(call)
             self.inside_target = False
             self.add_outputs(out)
+        if self.stop is not None:
+            self.stop.returned(entry)
 
     def leave(self, call: int) -> None:
         """A module call is over, whether it returned or raised."""

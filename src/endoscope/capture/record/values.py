@@ -74,6 +74,10 @@ class TensorStore:
         device = self._device(slot)
         return Meta(raw.shape, raw.dtype, device, differentiable, raw.grad_fn.__name__ if differentiable else None)
 
+    def piece(self, slot: int) -> Any:
+        """A value that is not in memory, to be written elsewhere without being held; None for all others."""
+        return None
+
     def random_state(self, node: int) -> Any:
         draw = self.recorder.rng.get(node)
         return draw.state if draw else None

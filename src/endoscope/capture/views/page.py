@@ -92,7 +92,8 @@ def _tiles(trace: TraceViews) -> list[tuple[str, str]]:
 def _warnings(trace: TraceViews) -> list[Markup]:
     told = [str(warning) for warning in trace.warnings]
     if not trace.finished:
-        told.insert(0, "It did not finish: this is what was recorded until then.")
+        why = f"It was stopped after {trace.stopped_after}" if trace.stopped_after else "It did not finish"
+        told.insert(0, f"{why}: this is what was recorded until then.")
     if not told:
         return []
     return [tag("div", tag("b", "Not everything could be seen"), tag("ul", [tag("li", one) for one in told]))]

@@ -43,10 +43,17 @@ def _split_reused(trace: TraceViews) -> tuple[list[Layer], list[Layer]]:
     return layers, [layer for layer in trace.reused if layer.label != layer.ops[0].layer]
 
 
+def _title(trace: TraceViews) -> str:
+    if trace.finished:
+        return f"Trace of {trace.name}:"
+    why = f"it was stopped after {trace.stopped_after}" if trace.stopped_after else "it did not finish"
+    return f"Partial trace of {trace.name} ({why}):"
+
+
 def trace_text(trace: TraceViews) -> str:
     totals, timing = trace.totals, trace.timing
     lines = [
-        f"Trace of {trace.name}:" if trace.finished else f"Partial trace of {trace.name} (it did not finish):",
+        _title(trace),
         f"    Model structure: {structure_text(trace)}.",
         f"    {totals.tensors} tensors ({size_text(totals.tensor_bytes)}) computed; "
         f"{totals.kept} tensors ({size_text(totals.kept_bytes)}) saved.",

@@ -48,7 +48,7 @@ class Trace(TraceViews, Shown):
         """A trace of the same structure, which is shared, with other values."""
         other = Trace(record, values, self.name)
         other.seed, other.finished, other.sealed, other.timing = self.seed, self.finished, self.sealed, self.timing
-        other.random = self.random
+        other.random, other.stopped_after = self.random, self.stopped_after
         for name in ("graph_data", "labels", "keys", "children"):
             other.__dict__[name] = getattr(self, name)
         return other

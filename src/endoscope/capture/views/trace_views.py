@@ -26,7 +26,8 @@ class TraceViews(TraceData):
     def __init__(self, record: Record, values: Values, name: str) -> None:
         super().__init__(record, values, name)
         self.seed: int | None = None
-        self.finished = False  # False while running, and after an exception
+        self.finished = False  # False while running, after an exception, and where it was stopped
+        self.stopped_after: str | None = None  # the module at which the run was ended on purpose
         self.timing = Timing()
         self.random: tuple[RandomState, ...] = ()  # every random generator as it was when the traced code began
 
