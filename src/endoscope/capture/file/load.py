@@ -139,7 +139,7 @@ class _File:
         found.random = tuple(RandomState(str(g), self.words.decode(state), bool(u)) for g, state, u in header["random"])
         found.stopped_after = header["stopped_after"]
         result = header["result"]
-        found.result_from(lambda: self._decode(result))
+        found.result_from(cache(lambda: self._decode(result)))
         found.sealed = True
         return found
 

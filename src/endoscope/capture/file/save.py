@@ -293,6 +293,8 @@ class _Collected:
         if origin is None or not self.record.full:
             return None
         _, args, kwargs, changes = origin()
+        if changes:  # edits are functions, which are not in a file
+            return None
         inputs = self._inputs()
 
         def as_captured(tensor: Any) -> Any:
@@ -304,7 +306,7 @@ class _Collected:
                 return tensor
 
         given = (map_arguments(tuple(args), as_captured), map_arguments(dict(kwargs), as_captured))
-        return {"args": self._valued(given[0]), "kwargs": self._valued(given[1]), "edited": bool(changes)}
+        return {"args": self._valued(given[0]), "kwargs": self._valued(given[1])}
 
     def _inputs(self) -> dict[int, int]:
         objects, nodes = self.trace.recorder.objects, self.record.nodes

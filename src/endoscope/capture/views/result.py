@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,8 @@ class Trace(TraceViews, Shown):
         self.result_from(lambda: value)
 
     def result_from(self, read: Callable[[], Any]) -> None:
-        """The result, made when it is asked for first."""
-        self._result = cache(read)
+        """The result, made when it is asked for."""
+        self._result = read
 
     def with_values_of(self, record: Record, values: Values) -> Trace:
         """A trace of the same structure, which is shared, with other values."""
