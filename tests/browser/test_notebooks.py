@@ -31,6 +31,7 @@ trace = endoscope.trace(model, x)
 trace
 """,
     'trace["relu_1"]',
+    "trace.ops",
     'endoscope.compare(trace, trace.rerun({"relu_1": endoscope.edits.zero()}))',
     "trace.validate()",
     'endoscope.load(trace.save("net.trace"))',
@@ -56,6 +57,7 @@ run
 SEEN = [
     ["Sequential", "operations", "purely feedforward"],
     ["relu_1_2", "Parents", "linear_1_1"],
+    ["linear_1_1", "flops"],
     ["Comparison of Sequential and Sequential", "largest difference", "relu_1_2"],
     ["every check holds"],
     ["Sequential", "operations"],

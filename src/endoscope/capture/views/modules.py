@@ -10,15 +10,18 @@ from endoscope.analysis.recurrence.arguments import differing
 from endoscope.capture.data.calls import Calls
 from endoscope.capture.data.record import ModuleFacts, Record
 from endoscope.capture.views.op import Op, op_at, ops_at
+from endoscope.capture.views.tables import Table
 from endoscope.capture.views.trace_data import TraceData
 from endoscope.capture.views.unheard import unheard
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup, tag
 from endoscope.schema.ops import Kind
 
 _MOST_SHOWN = 6  # passes
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Shown):
     """All passes of one layer, or all calls of one module. Behaves like a tuple of operations."""
 
     label: str
@@ -80,6 +83,11 @@ class Layer:
 
     def __getitem__(self, index: int) -> Op:
         return self.ops[index]
+
+    def _block(self) -> Markup:
+        with unheard():
+            told = tag("p", tag("b", self.label), f": {self.type}, {len(self)} passes. {changes_text(self)}")
+            return tag("div", told, Table(self.ops)._block())
 
     def __repr__(self) -> str:
         shown = [op.label for op in self.ops[:_MOST_SHOWN]]
