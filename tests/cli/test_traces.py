@@ -27,7 +27,7 @@ def test_report(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(file), "-o", str(page)]) == 0
     text = page.read_text()
     assert "<script" not in text and "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
-    for word in ("decided", "div_1_", "What takes longest", "NaN and infinity", "33.33%", "x.sum() &gt; 0",
+    for word in ("decided", "div_1_", "What takes longest", "NaN and infinity", "100.00%", "x.sum() &gt; 0",
                  "a value left torch through __float__()", "then"):  # fmt: skip
         assert word in text, word
     assert str(page) in capsys.readouterr().out
