@@ -309,6 +309,26 @@ def test_validate_and_rerun_with_the_model(tmp_path: Path) -> None:
     assert endoscope.compare(trace, loaded).equal and not endoscope.compare(loaded, mine).equal
 
 
+def test_a_file_that_was_read_before_torch_was_imported(tmp_path: Path) -> None:
+    path = saved(endoscope.trace(shaken, torch.rand(4, 5)), tmp_path)
+    code = f"""
+import sys, endoscope
+def shaken(x):
+    return x.bernoulli().bfloat16()
+trace = endoscope.load({str(path)!r}, model=shaken)
+value = trace["bfloat16_1"].value
+assert "torch" not in sys.modules
+assert trace.validate(), trace.validate()
+assert (trace["bfloat16_1"].value.float().numpy() == value).all()
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def shaken(x: Tensor) -> Tensor:
+    return x.bernoulli().bfloat16()
+
+
 def test_another_state_of_the_model(tmp_path: Path) -> None:
     net = models.Mlp()
     path = saved(endoscope.trace(net, torch.rand(2, 5)), tmp_path)

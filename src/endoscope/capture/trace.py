@@ -18,13 +18,13 @@ from endoscope.capture.change.plan import Plan
 from endoscope.capture.change.randomness import check_seed, kept_states, random_states, seeded
 from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.change.state import State, names_seen_by
-from endoscope.capture.file.folder import FolderKeeper, ToFolder
+from endoscope.capture.file.folder import FolderKeeper
 from endoscope.capture.patch.compiled import without_compiled_calls
 from endoscope.capture.patch.patches import activate, deactivate, untraced
 from endoscope.capture.record.fingerprint import take_fingerprints
 from endoscope.capture.record.gradients import Gradients
 from endoscope.capture.record.hot_path import attach
-from endoscope.capture.record.keeping import Keeper, Save, make_keeper
+from endoscope.capture.record.keeping import Keeper, Save, ToFolder, make_keeper
 from endoscope.capture.record.leaves import named_arguments
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.source import line_of_error

@@ -48,10 +48,9 @@ def run_again(trace: Trace, model: Any, origin: Callable[[], Any] | None) -> Tra
 def _set_states(trace: Trace) -> None:
     """Those that are there: another machine may have other devices."""
     states = {one.generator: one.state for one in trace.random}
-    known = random_states().keys()
-    set_random_states(
-        {name: state for name, state in states.items() if name in known and name not in ("python", "numpy")}
-    )
+    known = random_states().keys() - {"python", "numpy"}
+    # They are arrays if torch was not imported when the file was read.
+    set_random_states({name: torch.as_tensor(state) for name, state in states.items() if name in known})
     if "python" in states:
         random.setstate(states["python"])
     numpy = sys.modules.get("numpy")

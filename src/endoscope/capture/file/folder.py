@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import zlib
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from endoscope.capture.file.written import CannotWrite, Piece, as_piece
+from endoscope.capture.record.keeping import ToFolder
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.values import TensorStore
 from endoscope.errors import BadArgument, NotATrace, StoreError
@@ -31,16 +31,6 @@ class Place(NamedTuple):
     shape: torch.Size
     strides: tuple[int, ...] | None
     crc: int
-
-
-class ToFolder:
-    """What `to_folder` returns: where to keep the values of one trace."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).expanduser().absolute()
-
-    def __repr__(self) -> str:
-        return f"to_folder({str(self.path)!r})"
 
 
 def to_folder(path: str | os.PathLike[str]) -> ToFolder:
