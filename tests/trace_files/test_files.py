@@ -250,6 +250,26 @@ def test_saving_where_nothing_can_be_written(path: Path, tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk")
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    before = endoscope.trace(torch.sin, torch.zeros(2)).save(tmp_path / "x.trace").read_bytes()
+    (tmp_path / "x.trace.unfinished").symlink_to("/dev/full")
+    with pytest.raises(endoscope.errors.StoreError, match=r"x\.trace cannot be written: No space left"):
+        endoscope.trace(torch.cos, torch.zeros(100_000)).save(tmp_path / "x.trace")
+    assert (tmp_path / "x.trace").read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["x.trace"]
+
+
+def test_warnings_have_their_lines(tmp_path: Path) -> None:
+    def generating(x: Tensor) -> Any:
+        y = x + 1
+        return (y * i for i in range(2))
+
+    trace = endoscope.trace(generating, torch.zeros(2))
+    loaded = endoscope.load(trace.save(tmp_path / "x.trace"))
+    assert trace.warnings and loaded.warnings == trace.warnings
+
+
 def test_a_loaded_trace_is_saved_as_it_is(path: Path, tmp_path: Path) -> None:
     again = endoscope.load(path).save(tmp_path / "again.trace")
     assert again.read_bytes() == path.read_bytes()

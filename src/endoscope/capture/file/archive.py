@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from endoscope.errors import BadArgument, NotATrace
+from endoscope.errors import BadArgument, NotATrace, StoreError
 
+FORMAT = 1  # what the parts mean; `store/TRACE_FORMAT.md`
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a part: the lengths of its name and of what follows the name
 _MOST_BYTES = 1 << 34  # of a part that is read whole; a damaged number must not ask for all memory
 
@@ -129,6 +130,6 @@ def _replacing(path: Path) -> Iterator[Path]:
         yield unfinished
         os.replace(unfinished, path)
     except OSError as error:
-        raise BadArgument(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}. Nothing was changed there.") from error
     finally:
         unfinished.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from endoscope.capture.data.functions import FunctionFacts, Role
 from endoscope.capture.data.nodes import NO_POSITION, Applied, Departure, Node, Position, RandomState, Source, slots_of
 from endoscope.capture.data.record import ModuleFacts, Record
 from endoscope.capture.data.words import Stored
-from endoscope.capture.file.archive import Archive
+from endoscope.capture.file.archive import FORMAT, Archive
 from endoscope.capture.file.columns import TABLES, from_arrow, to_read
 from endoscope.capture.file.decisions import decode_decision
 from endoscope.capture.file.plain import Decoder
@@ -31,7 +31,6 @@ from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay, EndoscopeError, NotATrace
 from endoscope.schema.ops import Kind, Notice, SourceLine
 
-FORMAT = 1
 _DOES_NOT_FIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
 
 

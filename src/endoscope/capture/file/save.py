@@ -21,7 +21,7 @@ from endoscope import errors
 from endoscope.capture.data.arguments import Placeholder, is_tensor, map_arguments
 from endoscope.capture.data.nodes import Node, Position, slots_of
 from endoscope.capture.data.record import Overwritten
-from endoscope.capture.file.archive import place_for, writing
+from endoscope.capture.file.archive import FORMAT, place_for, writing
 from endoscope.capture.file.columns import TABLES, from_read, to_arrow
 from endoscope.capture.file.decisions import encode_decision
 from endoscope.capture.file.plain import encode
@@ -33,8 +33,6 @@ from endoscope.capture.views.modules import module_facts
 from endoscope.capture.views.trace_views import TraceViews
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import SourceLine
-
-FORMAT = 1
 
 
 def save(trace: TraceViews, path: str | os.PathLike[str], result: Callable[[], Any], origin: Any) -> Path:
@@ -226,6 +224,7 @@ class _Collected:
             }
             for left in record.departures
         ]
+        notices = [[n.kind, n.message, -1 if n.source is None else self._index(n.source)] for n in record.notices]
         timing = trace.timing
         return {
             "format": FORMAT,
@@ -245,7 +244,7 @@ class _Collected:
                 for m in module_facts(record)
             ],
             "other_names": record.calls.other_names(),
-            "notices": [[n.kind, n.message, -1 if n.source is None else self._index(n.source)] for n in record.notices],
+            "notices": notices,
             "departures": departures,
             "decisions": [encode_decision(found) for found in trace.decisions_by_node],
             "random": [[one.generator, self._valued(one.state), one.used] for one in trace.random],
