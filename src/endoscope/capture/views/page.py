@@ -85,7 +85,7 @@ def _tiles(trace: TraceViews) -> list[tuple[str, str]]:
         ("activations", size_text(totals.tensor_bytes)),
         ("kept", size_text(totals.kept_bytes)),
         ("FLOPs", numbers.number(totals.flops)),
-        ("in operations", numbers.duration(timing.ops)),
+        ("in operations", _duration(timing.ops)),
     ]
 
 
@@ -115,7 +115,7 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], numer
     looks = ["number" if place >= first else None for place in range(len(head))]
     cells = [tag("tr", [tag("th", word, class_=look) for word, look in zip(head, looks, strict=True)])]
     cells += [tag("tr", [tag("td", cell, class_=look) for cell, look in zip(row, looks, strict=True)]) for row in rows]
-    return [tag("section", tag("h3", title), tag("table", cells, class_="overview"))]
+    return [tag("section", tag("h3", title), tag("table", cells, class_="listing"))]
 
 
 def _dear(trace: TraceViews) -> list[Markup]:
@@ -123,7 +123,7 @@ def _dear(trace: TraceViews) -> list[Markup]:
     ops = [op for op in trace.ops if op.seconds > 0]
     whole = sum(op.seconds for op in ops) or 1.0
     rows = [
-        (op.label, " > ".join(op.modules), str(op.source or ""), numbers.duration(op.seconds),
+        (op.label, _place(op), str(op.source or ""), _duration(op.seconds),
          f"{op.seconds / whole:.0%}", numbers.number(op.flops) if op.flops is not None else "–", size_text(op.bytes))
         for op in sorted(ops, key=lambda op: -op.seconds)[:_MOST_DEAR]
     ]  # fmt: skip
@@ -133,7 +133,7 @@ def _dear(trace: TraceViews) -> list[Markup]:
 def _wrong(trace: TraceViews, values: dict[int, Measured | None]) -> list[Markup]:
     found = [(op, values[op.node]) for op in trace.ops]
     rows = [
-        (op.label, " > ".join(op.modules), str(op.source or ""), f"{one.not_finite:.2%}")
+        (op.label, _place(op), str(op.source or ""), f"{one.not_finite:.2%}")
         for op, one in found
         if one is not None and one.not_finite
     ]
@@ -155,7 +155,7 @@ def _told(trace: TraceViews) -> list[Markup]:
 def _modules(trace: TraceViews) -> list[Markup]:
     rows = [
         (m.address or "(target)", m.type, numbers.whole(m.passes), numbers.whole(m.parameters), numbers.number(m.flops),
-         numbers.duration(m.seconds))
+         _duration(m.seconds))
         for m in trace.modules
     ]  # fmt: skip
     head = ("module", "class", "calls", "parameters", "FLOPs", "time")
@@ -171,11 +171,23 @@ def _operations(trace: TraceViews, values: dict[int, Measured | None]) -> Markup
     return tag("details", tag("summary", f"Operations ({len(rows)})"), _table("", head, rows, 7))
 
 
+def _place(op: Op) -> str:
+    return op.modules[-1] if op.modules else ""
+
+
+def _duration(seconds: float) -> str:
+    """Operations take microseconds."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.0f} ns" if seconds else "0"
+
+
 def _row(op: Op, values: Measured | None) -> tuple[str, ...]:
     told = ("–",) * 4 if values is None else tuple(map(numbers.number, values[:4]))
     flops = op.flops
     return (
-        op.label, shape_text(op.shape), str(op.dtype).replace("torch.", ""), " > ".join(op.modules),
-        labels_text(op.parents), str(op.source or ""), numbers.duration(op.seconds),
+        op.label, shape_text(op.shape), str(op.dtype).replace("torch.", ""), _place(op),
+        labels_text(op.parents), str(op.source or ""), _duration(op.seconds),
         "–" if flops is None else numbers.number(flops), size_text(op.bytes), *told,
     )  # fmt: skip
