@@ -116,9 +116,10 @@ class FolderValues(TensorStore):
         place = self._places.get(slot)
         if place is None:
             return super().tensor(slot)
-        flat = torch.frombuffer(self._read(place), dtype=torch.uint8).view(place.dtype) if place.size else None
-        if flat is None:
+        if not place.size:
             return torch.empty(place.shape, dtype=place.dtype)
+        data = self._read(place)
+        flat = torch.frombuffer(data, dtype=torch.uint8).view(place.dtype)
         return flat.reshape(place.shape) if place.strides is None else flat.as_strided(place.shape, place.strides)
 
     def piece(self, slot: int) -> Piece | None:
