@@ -64,7 +64,7 @@ class Finding(Shown):
         remedies = [tag("li", text) for text in self.remedies]
         return tag(
             "div",
-            tag("p", tag("span", self.severity, class_=f"badge {self.severity}"), " ", tag("b", self.headline)),
+            tag("p", tag("span", self.severity, class_=f"badge {self.severity}"), " ", tag("b", self.title)),
             tag("p", self.detail),
             tag("p", where, class_="soft"),
             folded("causes and remedies", tag("ul", causes), tag("ul", remedies)) if causes or remedies else None,
