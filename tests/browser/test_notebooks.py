@@ -166,7 +166,7 @@ def test_the_page_is_seen_inside_of_a_notebook_and_nowhere_else(
         page = browser.new_page()
         page.goto(f"{address}/book.html")
         frame = page.frame_locator("iframe")
-        tabs = frame.get_by_role("tab")
+        tabs = frame.get_by_text("Overview", exact=True)
         if framed:
             tabs.first.wait_for(timeout=20_000)
         else:
