@@ -214,6 +214,7 @@ export interface LayersTable {
   readonly rows: number;
   readonly node: readonly string[];
   readonly role: readonly string[];
+  readonly of: readonly string[];
   readonly kind: readonly string[];
   readonly pass: Float64Array;
   /** The steps, in the order of the values. */
@@ -234,7 +235,7 @@ export function layersTable(table: Table): LayersTable {
   };
   const size = table.numRows * ordinals.length;
   return {
-    rows: table.numRows, node: names.node, role: names.role, pass: names.pass, kind: texts(table, "kind"), ordinals,
+    rows: table.numRows, ...names, kind: texts(table, "kind"), ordinals,
     values: flat("values", new Float32Array(size)), states: flat("states", new Uint8Array(size)),
   };
 }
