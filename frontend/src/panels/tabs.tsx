@@ -15,7 +15,7 @@ const loadOf = (tab: string): Load => () => FOUND[`./${tab}/panel.tsx`]().then((
 type Other = Exclude<Tab, "graph">;
 const LOADS = TABS.filter((tab): tab is Other => tab !== "graph").map((tab) => [tab, loadOf(tab)] as const);
 
-/** Code that comes later. React's own way to wait for it would show nothing for a third of a second after it has come. */
+/** Code that comes later. React's own way to wait for it shows nothing for a third of a second after it has come. */
 class Part {
   #code: ComponentType | null = null;
 
