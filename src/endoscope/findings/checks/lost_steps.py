@@ -37,7 +37,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="lost_steps",
-    description="Most of the steps that were to be recorded could not be: the others may not tell what happened.",
+    description="Most steps that should have been recorded are missing, so the others may not show the problem.",
     stage=Stage.RECORDING,
     run=run,
     thresholds={"share": 0.5, "error_share": 0.9},
