@@ -153,7 +153,7 @@ def test_a_click_in_the_legend_hides_a_trial_and_a_link_too(metrics: Page, visit
     settle(metrics)
     assert state_of(metrics)["metrics.hidden"] == "wild"
     expect(legend(metrics, "wild")).to_have_attribute("aria-pressed", "false")
-    for page in (metrics, loaded(visit(metrics.url))):
+    for page in (metrics, visit(metrics.url)):
         assert colour_count(page, "val/loss", "wild") == 0
         assert colour_count(page, "val/loss", "calm") >= before["calm"] > 0
     legend(metrics, "calm").click()
@@ -191,7 +191,7 @@ def test_outliers_are_ignored_and_said(metrics: Page, visit: Visit) -> None:
     press(metrics, "Enter")
     expect(button).to_have_attribute("aria-pressed", "true")
     assert state_of(metrics)["metrics.outliers"] == "0"
-    for page in (metrics, loaded(visit(metrics.url))):
+    for page in (metrics, visit(metrics.url)):
         expect(card(page, "train/loss")).to_contain_text(note)
         expect(card(page, "val/loss")).to_contain_text("no value lies outside the axis")
     assert height_of(metrics, "train/loss", "calm") > 100

@@ -233,7 +233,7 @@ class Facts:
     def missing_statistics(self) -> list[str]:
         """What was asked for and is not in this recording: an older Endoscope made it, or a plug-in is new."""
         recorded = {one.name for one in self.recording.tables.statistics}
-        return sorted(self.asked - recorded) if self.steps else []
+        return sorted(self.asked - recorded) if self.steps and self._keys else []
 
     def type_of(self, tensor: Tensor) -> str:
         """Plain name of the function that made it."""
