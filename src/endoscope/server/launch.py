@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from endoscope.errors import BadArgument
 from endoscope.query import places
 from endoscope.server.access import EVERYWHERE, Access
+from endoscope.server.inline import check_notebook, embed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -74,19 +75,26 @@ def show(
     host: str = "127.0.0.1",
     views: str | PathLike[str] | None = None,
     browser: bool = False,
+    inline: bool = False,
 ) -> Viewer:
     """Serve a trial, a folder of trials, or a trace, as a page on this machine; returns at once, with the address.
 
     Only this machine can reach it, and only who has the address with its token; with another `host`, others can, too.
+    `inline` shows it below the cell of a notebook, or says there why the browser cannot reach it.
     """
-    return start(path, port=port, host=host, views=views, browser=browser)
+    if inline:
+        check_notebook()
+    viewer = start(path, port=port, access=Access.of_host(host, framed=inline), views=views, browser=browser)
+    if inline:
+        embed(viewer.address)
+    return viewer
 
 
 def start(
     path: str | PathLike[str] | SupportsTrace,
     *,
     port: int | None,
-    host: str,
+    access: Access,
     views: str | PathLike[str] | None,
     browser: bool,
     announce: Callable[[str], None] | None = None,
@@ -96,14 +104,8 @@ def start(
     With it, a folder that is empty or not there yet is no mistake: the page waits for the first trial.
     """
     _check_views(views)
-    if not isinstance(path, (str, PathLike)):
-        make = _trace_maker(path, views)
-    else:
-        if announce is None or not places.is_to_come(path):
-            places.check(path)
-        make = _recordings_maker(path, views)
-    access = Access.of_host(host)
-    bound = bind(host, port)
+    make = _maker(path, views, may_wait=announce is not None)
+    bound = bind(access.host, port)
     try:
         address = _address(access, bound.getsockname()[1])
         if announce is not None:
@@ -117,6 +119,19 @@ def start(
 
 #: Makes the application, once the page's files are served already.
 Maker = Callable[[Access], "Starlette"]
+
+
+def _maker(path: str | PathLike[str] | SupportsTrace, views: str | PathLike[str] | None, *, may_wait: bool) -> Maker:
+    """Whatever is wrong with what is to be shown is said here. A file is a trace, a folder has recordings."""
+    if not isinstance(path, (str, PathLike)):
+        return _trace_maker(path, views)
+    if places.is_trace(path):
+        import endoscope
+
+        return _trace_maker(endoscope.load(path), views)
+    if not may_wait or not places.is_to_come(path):
+        places.check(path)
+    return _recordings_maker(path, views)
 
 
 def _recordings_maker(path: str | PathLike[str], views: str | PathLike[str] | None) -> Maker:
