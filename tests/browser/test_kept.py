@@ -1,4 +1,4 @@
-"""What the page keeps beside a recording, or offers as a file where it may not write; and what stays when views change."""
+"""What the page keeps beside a recording, or offers as a file where it may not write."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_open_modules_that_no_address_can_hold_get_a_short_name(runs_of_many: Pa
     page = visit(look(serve(runs_of_many).address, open="*"))
     boxes = page.get_by_role("tree", name="Boxes of the dependency graph").get_by_role("treeitem")
     before = boxes.count()
-    page.get_by_role("treeitem", expanded=True).first.evaluate("(item) => item.click()")
+    page.get_by_role("treeitem", expanded=True).first.evaluate("item => item.click()")
     settle(page)
     after = boxes.count()
     assert 0 < after < before
