@@ -81,7 +81,7 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
     rows: oneOf(["auto", "outputs", "parameters"]), columns: oneOf(["true", "equal"]),
     order: oneOf(["network", "differs"]), filter: text, open: orNull(list(text)), other: text,
   },
-  series: { statistic: text, log: yes, histogram: yes },
+  series: { statistic: text, log: yes, histogram: yes, ridges: yes },
   metrics: {
     names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)),
     filter: text, group: text, hidden: list(text), outliers: yes,

@@ -104,7 +104,8 @@ function Note({ entry, node, last }: NoteProps) {
   return all.map((each, i) => (
     <div key={each.id} className={`layers-note ${each.severity}`}>
       <p>
-        <Mark severity={each.severity} /> <b><Sentence>{capital(each.title)}</Sentence></b>, <b>{timeWords(each, last)}</b>
+        <Mark severity={each.severity} /> <b><Sentence>{capital(each.title)}</Sentence></b>,{" "}
+        <b>{timeWords(each, last)}</b>
       </p>
       <p><Sentence>{each.detail}</Sentence></p>
       {each.remedies.length > 0 && <p><span>Try:</span> <Sentence>{each.remedies.slice(0, 2).join(" ")}</Sentence></p>}
