@@ -84,7 +84,7 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
   trace: {
     rolled: yes, pattern: text, from: text, to: text, of: oneOf(["value", "gradient"]), output: number, branch: number,
   },
-  series: { statistic: text, log: yes, histogram: yes },
+  series: { statistic: text, log: yes, histogram: yes, ridges: yes },
   metrics: {
     names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)),
     filter: text, group: text, hidden: list(text), outliers: yes,

@@ -97,7 +97,11 @@ export interface Page {
   readonly open: readonly string[] | null;
   /** Of the graph: x, y and scale of its upper left corner; null: everything is fitted into view. */
   readonly camera: readonly number[] | null;
-  readonly series: { readonly statistic: string; readonly log: boolean; readonly histogram: boolean };
+  readonly series: {
+    readonly statistic: string; readonly log: boolean; readonly histogram: boolean;
+    /** Histograms over steps as outlines. */
+    readonly ridges: boolean;
+  };
   readonly metrics: {
     readonly names: readonly string[];
     readonly smoothing: number;
@@ -165,7 +169,7 @@ export const FIRST_PAGE: Page = {
   edges: "all",
   open: null,
   camera: null,
-  series: { statistic: "std", log: false, histogram: true },
+  series: { statistic: "std", log: false, histogram: true, ridges: false },
   metrics: {
     names: [], smoothing: 0, log: false, x: "step", range: null, filter: "", group: "", hidden: [], outliers: true,
   },
