@@ -32,7 +32,12 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         always = len(first) == 1
         quickly = repeated[1:] & (np.ravel(inverse)[1:] == np.ravel(inverse)[:-1]) & (gaps <= 2)
         few = len(first) <= limits["few"] and len(places) >= 3 * limits["few"]
-        if share < limits["share"] or not (always or few or quickly.mean() >= limits["share"] / 2):
+        # A run records ever fewer steps: only steps that are next to each other can tell.
+        in_turn = any(
+            np.count_nonzero(quickly & (gaps == gap)) >= max(limits["pairs"], limits["share"] * np.sum(gaps == gap))
+            for gap in (1, 2)
+        )
+        if not in_turn and (share < limits["share"] or not (always or few)):
             continue
         if not _are_equal(facts, row, places, np.ravel(inverse), first):
             continue
@@ -65,7 +70,7 @@ CHECK = Check(
     description="The same batch comes again within a few steps, or there are no more than a few.",
     stage=Stage.DATA,
     run=run,
-    thresholds={"share": 0.3, "few": 3, "steps": 6},
+    thresholds={"share": 0.3, "few": 3, "pairs": 3, "steps": 6},
     causes=(
         "next(iter(loader)) inside the loop, which begins anew each time.",
         "Workers with the same random seed.",
