@@ -67,8 +67,8 @@ def _recurrence_over_the_batch(facts: Facts) -> Iterator[Seen]:
             yield Seen(
                 of_the_run=True, severity=WARNING, title=f"{facts.type_of(tensor)} runs over the samples of the batch",
                 detail=f"It returns the shape {shape}, of {shape[0]} samples, and {states[1]} last states, one for "
-                "each time step: its recurrence goes from sample to sample, over the dimension of the batch, and the steps "
-                "of time know nothing of each other.",
+                "each time step: its recurrence goes from sample to sample, over the dimension of the batch, and the "
+                "steps of time know nothing of each other.",
                 value=1.0, threshold=0.0, tensor=tensor, cause="recurrence", causes=_BATCH_FIRST,
                 remedies=("Make it with batch_first=True, or hand over (time, batch, features).", _PROBE),
                 **facts.steps_of(name),
@@ -104,7 +104,7 @@ def _seen(
 
 CHECK = Check(
     name="wrong_dimension",
-    description="A softmax, normalisation, recurrence or view over a dimension that was not meant: the batch, or one of size 1.",
+    description="A softmax, recurrence or view over a dimension that was not meant: the batch, or one of size 1.",
     stage=Stage.START,
     run=run,
     evidence=Evidence(("std",)),
