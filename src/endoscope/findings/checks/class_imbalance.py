@@ -18,9 +18,7 @@ from endoscope.schema.stats import HISTOGRAM_BINS
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The share of the commonest target, at least."""
     rows = facts.values
-    if not facts.remarks("loss"):
-        return  # as in `unshuffled`
-    for row in rows.rows(_is_class).tolist():
+    for row in rows.rows(lambda tensor: _is_class(tensor) and facts.is_compared(tensor)).tolist():
         there = rows.there[row]
         low, high = rows["min"][row, there], rows["max"][row, there]
         if len(low) < limits["steps"] or not _are_classes(facts, rows.tensors[row], there) or low.min() == high.max():
@@ -71,6 +69,7 @@ CHECK = Check(
     description="One class is far more frequent than all others together.",
     stage=Stage.DATA,
     run=run,
+    needs_harm=True,
     thresholds={"share": 0.88, "steps": 3},
     evidence=Evidence(("mean",)),
     causes=("The data is like that.", "A filter or a join has removed samples of the other classes."),

@@ -27,7 +27,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     last = median_where(std, late(there, 0.15))
     growth = last / first
     bad = (growth > limits["growth"]) & (last > 1.2 * middle) & (there.sum(axis=1) >= 12)
-    bad &= last > (limits["size"] if still_learns(facts) else limits["small"])
+    bad &= last > (limits["small"] if facts.is_supervised and not still_learns(facts) else limits["size"])
     for place in np.flatnonzero(bad).tolist():
         node = rows.tensors[int(chosen[place])].node
         mask = there[place] & (std[place] > limits["growth"] * first[place])
@@ -57,6 +57,7 @@ CHECK = Check(
     description="The spread of activations keeps growing during training.",
     stage=Stage.FORWARD,
     run=run,
+    needs_harm=True,
     thresholds={"growth": 10.0, "size": 10.0, "small": 1.0},
     quantity="growth",
     evidence=Evidence(("std",)),

@@ -10,7 +10,7 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
-from endoscope.findings.functions import RECTIFIERS, SIGMOIDS
+from endoscope.findings.functions import LOSSES_OF_NUMBERS, RECTIFIERS, SIGMOIDS
 from endoscope.findings.lasting import lasts
 from endoscope.findings.rows import Tensor
 
@@ -20,7 +20,6 @@ _OF_LOGITS = _OF_CLASSES | {"binary_cross_entropy_with_logits"}
 _NLL = frozenset("nll_loss nll_loss_nd nll_loss2d ctc_loss".split())
 _NEVER_NEGATIVE = _NLL | {"cross_entropy", "cross_entropy_loss", "kl_div", "binary_cross_entropy"}
 _NEVER_NEGATIVE |= {"binary_cross_entropy_with_logits"}
-_OF_NUMBERS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
 _LAYERS = frozenset("linear addmm conv1d conv2d conv3d matmul".split())
 _BOUNDED = SIGMOIDS - {"logsigmoid"}
 
@@ -137,7 +136,7 @@ def _out_of_reach(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Targets on a side that the last activation can never give."""
     rows = facts.values
     for said in facts.remarks("loss"):
-        if said["type"] not in _OF_NUMBERS or len(said["reads"]) < 2:
+        if said["type"] not in LOSSES_OF_NUMBERS or len(said["reads"]) < 2:
             continue
         low, high = _reach(said["reads"][0])
         loss = facts.value_at(said["node"])

@@ -141,7 +141,7 @@ CHECK = Check(
     description="A score falls, a held-out metric stays bad while training is good, or a part of the loss is ignored.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"steps": 5, "sigmas": 6.0, "drop": 0.4, "gain": 0.3, "outweighed": 3.0},
+    thresholds={"steps": 5, "sigmas": 6.0, "drop": 0.4, "gain": 0.3, "outweighed": 20.0},
     causes=("The loss does not say what is wanted.",),
     remedies=("Look at what is minimised, and at how the metric is computed.",),
 )

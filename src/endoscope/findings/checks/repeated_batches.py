@@ -45,7 +45,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask[places[repeated]] = True
         told = "every recorded step has the same batch" if always else f"{share:.0%} of the batches were seen before"
         yield Seen(
-            of_the_run=True, severity=INFO if always else WARNING, title=told,
+            of_the_run=True, severity=INFO if always or not facts.is_supervised else WARNING, title=told,
             detail=f"Going by the statistics of the input, {told}; reported from {limits['share']:.0%} on."
             + (" That is fine if all the data is one batch." if always else ""),
             value=share, threshold=limits["share"], tensor=rows.tensors[row], **facts.steps_where(mask),
@@ -70,6 +70,7 @@ CHECK = Check(
     description="The same batch comes again within a few steps, or there are no more than a few.",
     stage=Stage.DATA,
     run=run,
+    needs_harm=True,
     thresholds={"share": 0.3, "few": 3, "pairs": 3, "steps": 6},
     causes=(
         "next(iter(loader)) inside the loop, which begins anew each time.",
