@@ -13,6 +13,9 @@ from endoscope.findings.rows import Rows, Tensor
 from endoscope.query.recording import Recording
 
 _LOSS = re.compile(r"loss|nll|cross.?entropy|\bmse\b|\bce\b", re.IGNORECASE)
+_SCORE = re.compile(
+    r"reward|return|\bacc|accuracy|_acc\b|\bf1\b|\bauc\b|score|\br2\b|success|win.?rate|\bwon\b|\bwins\b", re.IGNORECASE
+)
 _HELD_OUT = re.compile(r"val|test|eval|held", re.IGNORECASE)
 
 
@@ -34,6 +37,11 @@ class Curve:
     def is_held_out(self) -> bool:
         """Measured on data that is not trained on, going by its name."""
         return _HELD_OUT.search(self.name) is not None
+
+    @property
+    def is_score(self) -> bool:
+        """It should rise, going by its name."""
+        return _SCORE.search(self.name) is not None
 
     @property
     def finite(self) -> Curve:
