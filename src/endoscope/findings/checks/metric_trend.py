@@ -58,8 +58,8 @@ def _never_moves(curve: Curve, limits: Limits) -> Iterator[Seen]:
     if len(values) >= limits["stuck_steps"] and np.ptp(stuck) == 0 and stuck[0] <= min(first_level(values), 0.9):
         yield Seen(
             of_the_run=True, severity=WARNING, title=f"the metric `{curve.name}` never rises",
-            detail=f"{curve.name} is {stuck[0]:g} at each of the last {len(stuck)} steps, although its name says that it should "
-            "rise.",
+            detail=f"{curve.name} is {stuck[0]:g} at each of the last {len(stuck)} steps, although its name says that "
+            "it should rise.",
             value=float(stuck[0]), threshold=0.0, cause=f"stuck {curve.name}",
             causes=(
                 "The policy has collapsed: it takes the same action each time before it has found a reward, as without "
@@ -158,7 +158,7 @@ def _same(name: str, held_out: str) -> bool:
 
 CHECK = Check(
     name="metric_trend",
-    description="A score falls or stands, a held-out metric stays bad in good training, or a part of the loss is ignored.",
+    description="A score falls or stands, a held-out metric stays bad, or a part of the loss is ignored.",
     stage=Stage.LOSS,
     run=run,
     thresholds={"steps": 5, "sigmas": 6.0, "drop": 0.4, "gain": 0.3, "outweighed": 20.0, "stuck_steps": 40},
