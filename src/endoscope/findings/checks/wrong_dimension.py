@@ -59,7 +59,7 @@ def _recurrence_over_the_batch(facts: Facts) -> Iterator[Seen]:
     for tensor in rows.tensors:
         name, role, pass_ = tensor.place
         shape = tensor.key.shape
-        state = rows.row_of.get((name, "1", pass_))
+        state = rows.row_of.get((name, "1", pass_), rows.row_of.get((name, "1.0", pass_)))
         if facts.type_of(tensor) not in RECURRENCES or role != "0" or len(shape) != 3 or state is None:
             continue
         states = rows.tensors[state].key.shape
