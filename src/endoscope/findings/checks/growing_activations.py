@@ -54,7 +54,7 @@ def still_learns(facts: Facts) -> bool:
 
 CHECK = Check(
     name="growing_activations",
-    description="The spread of activations keeps growing during training.",
+    description="The standard deviation of activations keeps growing during training.",
     stage=Stage.FORWARD,
     run=run,
     needs_harm=True,

@@ -48,7 +48,7 @@ def _uses_the_batch(facts: Facts, tensor: Tensor) -> bool:
 
 CHECK = Check(
     name="tiny_batch_norm",
-    description="Batch normalisation takes its mean and spread over a few numbers only.",
+    description="Batch normalisation takes its mean and standard deviation over a few numbers only.",
     stage=Stage.START,
     run=run,
     thresholds={"numbers": 4, "steps": 3},
