@@ -69,7 +69,6 @@ CHECK = Check(
     description="One class is far more frequent than all others together.",
     stage=Stage.DATA,
     run=run,
-    needs_harm=True,
     thresholds={"share": 0.88, "steps": 3},
     evidence=Evidence(("mean",)),
     causes=("The data is like that.", "A filter or a join has removed samples of the other classes."),

@@ -66,7 +66,6 @@ CHECK = Check(
     description="One sample of the batch has most of the gradient, from the beginning on.",
     stage=Stage.BACKWARD,
     run=run,
-    needs_harm=True,
     thresholds={"share": 0.6, "batch": 8},
     evidence=Evidence(("norm",), of="gradient"),
     causes=(

@@ -42,7 +42,6 @@ CHECK = Check(
     description="Single steps at which the loss is far higher than at the steps before.",
     stage=Stage.LOSS,
     run=run,
-    needs_harm=True,
     thresholds={"factor": 3.0, "sigmas": 8.0, "window": 10, "of_the_first": 0.6},
     explained_by=("spiking_gradient", "exploding_gradient", *LEARNING_RATE),
     causes=("A batch with outliers or wrong labels.", "A learning rate at the edge of stability."),

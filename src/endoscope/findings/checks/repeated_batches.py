@@ -70,7 +70,6 @@ CHECK = Check(
     description="The same batch comes again within a few steps, or there are only a few batches.",
     stage=Stage.DATA,
     run=run,
-    needs_harm=True,
     thresholds={"share": 0.3, "few": 3, "pairs": 3, "steps": 6},
     causes=(
         "next(iter(loader)) inside the loop, which begins anew each time.",

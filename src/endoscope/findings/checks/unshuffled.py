@@ -67,7 +67,6 @@ CHECK = Check(
     description="The targets of different batches differ far more than they would if samples were shuffled.",
     stage=Stage.DATA,
     run=run,
-    needs_harm=True,
     thresholds={"ratio": 6.0, "steps": 8},
     evidence=Evidence(("mean",)),
     causes=(
