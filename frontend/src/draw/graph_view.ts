@@ -279,8 +279,7 @@ export class GraphView {
   }
 
   private fold(item: number): void {
-    if (!this.state) return;
-    this.anchorAt(this.state.picture.scene.items[item].key);
+    if (this.state) this.anchorAt(this.state.picture.scene.items[item].key);
     this.events.fold?.(item);
   }
 
