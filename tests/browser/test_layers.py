@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,3 +215,156 @@ def test_a_cell_of_a_folded_row_leads_to_the_layer_whose_number_it_shows(six: st
     settle(page)
     state = state_of(page)
     assert state["node"] == DEAD and int(state["step"]) > FAULT_AT
+
+
+def test_the_graph_has_the_same_colours(six: str, visit: Visit) -> None:
+    """Against other blocks, and against another trial."""
+    view = {"trial": "dead-block", "node": DEAD, "step": 120, "open": "blocks,blocks.2,blocks.2.mlp"}
+    page = visit(look(six, **view, heat_statistic="zeros", heat_mode="blocks"))
+    settle(page)
+    graph = page.get_by_role("region", name="Dependency graph")
+    expect(graph.get_by_role("group", name="Legend")).to_contain_text("vs. other blocks")
+    box = graph.get_by_role("treeitem", selected=True)
+    points = re.search(r"[+−](\d+) points", box.get_attribute("aria-label") or "")
+    assert points is not None and int(points[1]) > 30
+    press_radio(page, "colour", "vs. baseline")
+    expect(page.get_by_text("Blue: smaller than in baseline")).to_be_visible()
+
+
+def test_ratios_are_against_the_median_of_the_others(six: str, six_folder: Path, visit: Visit) -> None:
+    page = open_layers(six, visit, trial="baseline", node="blocks.1.mlp.up", step=100, heat_mode="blocks")
+    recording = endoscope.open(six_folder / "baseline")
+    assert isinstance(recording, Recording)
+    series = [recording.series(f"blocks.{n}.mlp.up", "abs_mean") for n in range(six_trials.BLOCKS)]
+    at = [float(one.values[list(one.steps).index(100)]) for one in series]
+    ratio = at[1] / float(np.median([at[0], at[2], at[3]]))
+    assert float(value_at(page, "blocks.1.mlp.up").removeprefix("×")) == pytest.approx(ratio, rel=0.06)
+
+
+def test_nan_is_striped_and_a_missing_gradient_hatched(six: str, visit: Visit) -> None:
+    page = open_layers(six, visit, trial="own-log-softmax", heat_statistic="std", step=156)
+    assert value_at(page, "head") == "NaN"
+    pixels = {colour(page, "head", 0.8 + n / 400)[:3] for n in range(20)}
+    assert (209, 0, 108) in pixels and (255, 255, 255) in pixels
+    expect(page.get_by_role("slider", name="Step")).to_be_visible()
+    page = open_layers(
+        six, visit, trial="stop-gradient", node="blocks.0.mlp.down.bias", of="gradient:loss", heat_statistic="norm"
+    )
+    assert value_at(page, "blocks.0.mlp.down.bias") == "–"
+
+
+def test_cells_rows_and_steps_are_chosen_by_pointer_and_keys(six: str, visit: Visit) -> None:
+    page = open_layers(six, visit, node=DEAD, step=80)
+    box = heat(page).bounding_box()
+    canvas = page.locator(".layers-cells").first.bounding_box()
+    assert box is not None and canvas is not None
+    names = row_names(page)
+    top = page.locator(".layers-name").nth(names.index("embed")).bounding_box()
+    assert top is not None
+    page.mouse.click(canvas["x"] + canvas["width"] * 0.25, top["y"] + top["height"] / 2)
+    settle(page)
+    state = state_of(page)
+    assert state["node"] == "embed" and 36 <= int(state["step"]) <= 44
+    heat(page).focus()
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert int(state_of(page)["step"]) == int(state["step"]) + six_trials.EVERY
+    page.keyboard.press("ArrowDown")
+    settle(page)
+    assert state_of(page)["node"] == "blocks.0"
+    before = len(row_names(page))
+    page.keyboard.press(" ")
+    settle(page)
+    assert len(row_names(page)) != before and "layers.open" in state_of(page)
+    page.keyboard.press("Enter")
+    settle(page)
+    assert state_of(page)["tab"] == "graph" and state_of(page)["node"] == "blocks.0"
+    page.go_back()
+    settle(page)
+    assert state_of(page)["tab"] == "layers"
+
+
+def test_the_loss_above_chooses_the_step(six: str, visit: Visit) -> None:
+    page = open_layers(six, visit, node=DEAD, step=80)
+    slider = page.get_by_role("slider", name="Step")
+    slider.focus()
+    page.keyboard.press("Home")
+    settle(page)
+    assert state_of(page)["step"] == "0" and slider.get_attribute("aria-valuenow") == "0"
+    assert "loss" in (slider.get_attribute("aria-valuetext") or "")
+
+
+def test_statistics_that_are_made_of_others(six: str, visit: Visit) -> None:
+    page = open_layers(six, visit, node=DEAD, step=120)
+    show = page.get_by_role("combobox", name="show")
+    show.select_option(label="dead units")
+    settle(page)
+    assert value_at(page, DEAD) == "100 %"
+    show.select_option(label="update ÷ weight")
+    settle(page)
+    assert state_of(page)["of"] == "update"
+    expect(page.get_by_role("radio", name="parameters")).to_be_checked()
+    expect(page.get_by_role("radio", name="outputs")).to_be_disabled()
+
+
+def test_rows_are_filtered_and_sorted_by_what_stands_out(six: str, visit: Visit) -> None:
+    page = open_layers(six, visit, node=DEAD, heat_mode="blocks")
+    page.get_by_role("searchbox", name="Filter rows").fill("act")
+    settle(page)
+    assert DEAD in row_names(page) and "embed" not in row_names(page)
+    page.get_by_role("searchbox", name="Filter rows").fill("")
+    settle(page)
+    press_radio(page, "order", "stands out")
+    assert row_names(page)[0] in (DEAD, DEAD.replace("act", "up"))
+
+
+def test_the_address_says_all_of_it(six: str, visit: Visit) -> None:
+    page = open_layers(six, visit, node=DEAD, step=80, heat_mode="past", layers_columns="equal", heat_statistic="std")
+    again = drawn(visit(page.url))
+    assert row_names(again) == row_names(page)
+    expect(again.get_by_role("radio", name="equal")).to_be_checked()
+    assert value_at(again, DEAD) == value_at(page, DEAD)
+
+
+def test_a_trial_of_metrics_only_says_what_to_type(tmp_path: Path, visit: Visit) -> None:
+    run = endoscope.Run(tmp_path / "runs", trial="curves")
+    for number in range(3):
+        with run.step(number) as step:
+            step.metric("loss", 1.0 / (number + 1))
+    run.close()
+    served = _serve(tmp_path / "runs")
+    page = visit(look(served.address, tab="layers"))
+    expect(page.get_by_role("note")).to_contain_text("run.watch(model, optimizer)")
+    page.close()
+    _stop(served.process)
+
+
+def test_a_cell_of_a_folded_row_leads_to_the_layer_whose_number_it_shows(six: str, visit: Visit) -> None:
+    """Against other blocks a folded block shows its worst layer; that is where the click leads."""
+    block = DEAD.removesuffix(".mlp.act")
+    page = open_layers(six, visit, node="embed", heat_mode="blocks", heat_statistic="zeros", layers_open="blocks")
+    names = row_names(page)
+    assert block in names and DEAD not in names
+    row = page.locator(".layers-name").nth(names.index(block))
+    box, cells = row.bounding_box(), page.locator("canvas.layers-cells").first.bounding_box()
+    assert box is not None and cells is not None
+    page.mouse.click(cells["x"] + 0.95 * cells["width"], box["y"] + box["height"] / 2)
+    settle(page)
+    state = state_of(page)
+    assert state["node"] == DEAD and int(state["step"]) > FAULT_AT
+
+
+def test_the_graph_has_the_same_colours(six: str, visit: Visit) -> None:
+    """Against other blocks, and against another trial."""
+    view = {"trial": "dead-block", "node": DEAD, "step": 120, "open": "blocks,blocks.2,blocks.2.mlp"}
+    page = visit(look(six, **view, heat_statistic="zeros", heat_mode="blocks"))
+    settle(page)
+    graph = page.get_by_role("region", name="Dependency graph")
+    expect(graph.get_by_role("group", name="Legend")).to_contain_text("vs. other blocks")
+    box = graph.get_by_role("treeitem", selected=True)
+    blocks = number(re.search(r"[+−]\d+ points", box.get_attribute("aria-label") or "")[0])  # type: ignore[index]
+    assert blocks > 30
+    press_radio(page, "colour", "vs. baseline")
+    assert state_of(page)["heat.mode"] == "trial"
+    expect(graph.get_by_role("group", name="Legend")).to_contain_text("vs. baseline")
+    assert "points" in (box.get_attribute("aria-label") or "")
