@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
-from make_tutorial import shrink, wait_for_findings
+from make_tutorial import shrink, wait_for_findings, without_guide
 from playwright.sync_api import Page, sync_playwright
 
 import endoscope
@@ -46,7 +46,8 @@ def main() -> None:
             viewer = endoscope.show(recording, port=0, views=options.views)
             wait_for_findings(viewer.address)
             for width, scheme in product(options.widths, options.schemes):
-                page = browser.new_page(viewport={"width": width, "height": HEIGHTS[width]}, color_scheme=scheme)
+                size = {"width": width, "height": HEIGHTS[width]}
+                page = without_guide(browser.new_page(viewport=size, color_scheme=scheme))
                 for tab in options.tabs:
                     file = options.folder / f"{recording.name}-{tab}-{width}-{scheme}.png"
                     _take(page, f"{viewer.address}#{urlencode({'v': 1, 'tab': tab})}&{options.address}", file)

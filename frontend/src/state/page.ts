@@ -4,8 +4,9 @@
  * Beyond what is said in look.ts: `trials` keeps its order when the main trial changes, so that colours stay with
  * their trials. The main trial is `useShown("a").trial`; `useTrials()` are the names on the page that really exist.
  */
+import { useMemo } from "react";
 import type { Catalog, Trial } from "../api/types";
-import { askCatalog, askStep, askTrial, keepOpened } from "../api/requests";
+import { askCatalog, askStep, askTensors, askTrial, keepOpened } from "../api/requests";
 import type { StepTable } from "../api/tables";
 import { isSpelledOut, isTooLong, keptAs } from "../model/folding";
 import { changeLook, compareWith, mergePage, swapped } from "./changes";
@@ -73,6 +74,14 @@ export function useChoices(pane: Pane): Choices {
   useLoaded(trial === null ? null : askTrial(trial));
   useLoaded(trial === null || step === null ? null : askStepIfAny(trial, step, type));
   return choicesNow(pane);
+}
+
+/** Kinds of value that a trial has. Steps have the same, so that none need be loaded. */
+export function useOfs(trial: string | null): readonly string[] {
+  const described = useLoaded(trial === null ? null : askTrial(trial)).value;
+  const tensors = useLoaded(trial === null ? null : askTensors(trial)).value;
+  return useMemo(() => ofsOf(trial === null || !tensors ? null : worldNow(trial).tensors, described?.losses ?? []),
+    [trial, described, tensors]);
 }
 
 /** The same outside of components, from what has been loaded. */

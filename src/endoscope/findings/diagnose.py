@@ -20,6 +20,7 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
 from endoscope.findings.reference import Usual, beyond, usual
 from endoscope.findings.registry import all_checks, choose
+from endoscope.findings.titles import title_of
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 
@@ -125,7 +126,8 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
     found = usual(facts, seen.tensor, check.quantity) if compared and seen.tensor is not None else None
     causes, remedies = ((), ()) if seen.cause == "failed" else _advice(check, facts)
     return Finding(
-        check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
+        check=check.name, severity=seen.severity, title=title_of(seen, facts), detail=seen.detail,
+        trial=facts.trial,
         node=seen.name, role=key.role if key else "", of=key.of if key else "value",
         first_step=int(seen.steps[0]) if len(seen.steps) else 0,
         last_step=int(seen.steps[-1]) if len(seen.steps) else 0,

@@ -26,10 +26,12 @@ def _shown(facts: Facts, seen: Any, place: int) -> Origin:
     tensor = seen.tensor
     key = tensor.key
     rows = facts.parameters if key.of == "parameter" else facts.values
-    has_nan = key.of in ("value", "parameter") and rows["nans"][tensor.row, place] > 0
+    of_tensors = key.of in ("value", "parameter")
+    has_nan = not of_tensors or rows["nans"][tensor.row, place] > 0
+    below_zero = of_tensors and rows["neg_infs"][tensor.row, place] > 0
     return Origin(
         sort=NONFINITE, of=key.of, node=key.node, operation=facts.type_of(tensor) or key.kind, module=key.module,
         source=key.source, step=int(facts.numbers[place]), samples=seen.samples, elements=int(seen.value),
-        value=float("nan") if has_nan or key.of not in ("value", "parameter") else float("inf"),
+        value=float("nan") if has_nan else float("-inf") if below_zero else float("inf"),
         exact=key.kind in ("input", "target", "parameter", "buffer") and key.of in ("value", "parameter"),
     )  # fmt: skip

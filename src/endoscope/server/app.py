@@ -19,12 +19,12 @@ from endoscope.server.checking import Checking
 from endoscope.server.custom_views.views import Views
 from endoscope.server.graph.opened import Opened
 from endoscope.server.graph.pictures import Pictures
+from endoscope.server.kept import Kept
 from endoscope.server.library import Library
 from endoscope.server.overview.summaries import Summaries
 from endoscope.server.page_files import STATIC, PageFiles
 from endoscope.server.routes import findings, layout, overview, tables, together, trials
 from endoscope.server.routes import views as view_routes
-from endoscope.server.routes.tables import Heats
 from endoscope.server.security import Access, Guard
 
 
@@ -53,7 +53,7 @@ def create(library: Library, views: Views | None = None, access: Access | None =
     app.state.checking = Checking(library)
     app.state.summaries = Summaries(library)
     app.state.live = live.Live(library, views, app.state.checking, app.state.summaries)
-    app.state.heats = Heats()
+    app.state.kept = Kept()
     app.state.pictures = Pictures()
     app.state.opened = Opened()
     return app

@@ -7,7 +7,7 @@ import {
 import { scaleFor, scaleWith } from "../../model/heat_scale";
 import type { History } from "../../model/history";
 import { percent } from "../../model/numbers";
-import { pointsText, ratioScale, ratioText } from "../../model/past";
+import { pointsText, ratioScale, ratioText } from "../../model/ratio";
 import type { GraphSource } from "../../model/source";
 import { heatLabel, statisticNamed } from "../../model/statistics";
 import { useStatistics, useStep, useStepSample, type Statistic, type StepTable } from "../../state/data";

@@ -4,7 +4,7 @@ import { ABSENT, VALUE, type HeatScale } from "../../model/heat";
 import { robustScale, thinned } from "../../model/heat_scale";
 import { rowsOfGraph } from "../../model/heat_tables";
 import { columnsOf, type History, type HistoryLine } from "../../model/history";
-import { againstPast } from "../../model/past";
+import { vsPast } from "../../model/layers/derive";
 import type { GraphSource } from "../../model/source";
 import { useHeat, useTrial, type HeatTable, type Statistic, type Trial } from "../../state/data";
 import type { Shown } from "../../state/page";
@@ -93,7 +93,7 @@ function linesOf(
     const values = plain(record);
     if (!values) return null;
     const line = { values, states: Uint8Array.from(values, (value) => (Number.isNaN(value) ? ABSENT : VALUE)) };
-    return isPast ? againstPast(line, statistic?.isCount ?? false) : line;
+    return isPast ? vsPast(line, statistic?.isCount ?? false) : line;
   };
   const line = (record: number): HistoryLine | null => {
     let found = known.get(record);

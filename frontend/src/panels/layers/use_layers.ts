@@ -6,7 +6,7 @@ import { layerScale, type LayerScale } from "../../model/layers/scale";
 import {
   useCatalog, useGraph, useLayers, useModules, useTrial, type LayersTable, type Trial, type Union,
 } from "../../state/data";
-import { useMainTrial, usePart, useShownPart, useChoices } from "../../state/page";
+import { useMainTrial, useOfs, usePart, useShownPart } from "../../state/page";
 import {
   cellsOf, factsOf, groupsOf, growRows, orderOf, otherNumbers, stepsOf, useSameNames, withMissing, type RowFacts,
   type ShownStep,
@@ -52,7 +52,7 @@ export function useLayersData(): LayersData {
   const role = useShownPart("a", (shown) => shown.role);
   const pass = useShownPart("a", (shown) => shown.pass);
   const shownOf = useShownPart("a", (shown) => shown.of);
-  const { ofs } = useChoices("a");
+  const ofs = useOfs(trial);
   const union = useGraph(trial).value;
   const modules = useModules(trial).value;
   const statistics = useMemo(() => statisticsOf(described), [described]);

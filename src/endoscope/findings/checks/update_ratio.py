@@ -11,6 +11,14 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 from endoscope.findings.lasting import above, below, median_where
 
+_TOO_LARGE = ("The learning rate is too large.", "The weights began too small.")
+_SMALLER = (
+    "Lower the learning rate until a step changes weights by about a thousandth of their norm.",
+    "Warm the learning rate up, and clip the gradient.",
+)
+_TOO_SMALL = ("The learning rate is too small.", "The weights began too large.")
+_LARGER = ("Raise the learning rate until a step changes weights by about a thousandth of their norm.",)
+
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The applied change, not learning rate times gradient: optimizers scale, clip and decay."""
@@ -27,11 +35,13 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for place in np.flatnonzero(above(usual, limits["high"])).tolist():
         value, bad = float(usual[place]), above(ratio[place], limits["high"])
         yield Seen(
-            severity=ERROR if value > limits["error_high"] else WARNING, title="steps are too large",
+            severity=ERROR if value > limits["error_high"] else WARNING,
+            title=f"each step changes the weight too much, by {value:.2g} of its norm,",
             detail=f"A step changes the weight by {value:.2g} of its norm (median); about 0.001 is usual, and "
             "more than "
             f"{limits['high']:g} is reported.",
             value=value, threshold=limits["high"], tensor=rows.tensors[int(weights[place])], cause="high",
+            causes=_TOO_LARGE, remedies=_SMALLER,
             **facts.steps_where(bad),
         )  # fmt: skip
     yield from _at_first(facts, weights, ratio, limits)
@@ -39,11 +49,13 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if counted.any() and np.nanmax(usual) < limits["low"]:
         place = int(np.nanargmax(usual))
         yield Seen(
-            severity=WARNING, title="steps are too small",
+            severity=WARNING,
+            title=f"steps change weights too little, by at most {usual[place]:.1e} of their norm,",
             detail=f"A step changes no weight by more than {usual[place]:.1e} of its norm (median); about 0.001 "
             "is usual, "
             f"and less than {limits['low']:g} is reported.",
             value=float(usual[place]), threshold=limits["low"], tensor=rows.tensors[int(weights[place])], cause="low",
+            causes=_TOO_SMALL, remedies=_LARGER,
             **facts.steps_where(moving[place]),
         )  # fmt: skip
 
@@ -64,11 +76,13 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[order[at]] = True
         yield Seen(
-            severity=WARNING, title="the first steps are too large",
+            of_the_run=True, severity=WARNING,
+            title=f"step {facts.numbers[order[at]]} changes weights too much, by {value:.2g} of their norm,",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
             f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is "
             "reported.",
             value=value, threshold=limits["first"], tensor=rows.tensors[int(weights[place])], cause="high",
+            causes=_TOO_LARGE, remedies=_SMALLER,
             **facts.steps_where(mask),
         )  # fmt: skip
 
@@ -85,9 +99,10 @@ def _of_one(facts: Facts, weights: np.ndarray, usual: np.ndarray, limits: Limits
         below(usual, limits["others"] * middle) & (own > 0.05 * float(np.median(own[np.isfinite(own)])))
     ).tolist():
         yield Seen(
-            severity=WARNING, title="steps are far smaller than those of other weights",
-            detail=f"A step changes it by {usual[place]:.1e} of its norm (median), and another weight by {middle:.1e}, "
-            "although its gradient is no smaller; the learning rate of its group is too small.",
+            severity=WARNING,
+            title=f"steps change the weight by {usual[place]:.1e} of its norm, others by up to {middle:.1e}",
+            detail=f"A step changes the weight by {usual[place]:.1e} of its norm (median), and another weight by "
+            f"{middle:.1e}, although its gradient is no smaller; the learning rate of its group is too small.",
             value=float(usual[place] / middle), threshold=limits["others"], cause="others",
             tensor=facts.parameters.tensors[int(weights[place])],
             **facts.steps_where(facts.parameter_updates[int(weights[place])] > 0),
@@ -111,9 +126,6 @@ CHECK = Check(
     },
     quantity="update_ratio",
     evidence=Evidence(("norm",), of="update"),
-    causes=("A learning rate that is too large, or too small.", "Weights that began too small, or too large."),
-    remedies=(
-        "Change the learning rate so that a step changes weights by about a thousandth.",
-        "Warm the learning rate up; clip the gradient.",
-    ),
+    causes=("The learning rate is too large, or too small.", "The weights began too small, or too large."),
+    remedies=("Change the learning rate until a step changes weights by about a thousandth of their norm.",),
 )
