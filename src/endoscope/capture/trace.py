@@ -120,10 +120,10 @@ def dry_run(target: Target, args: Any, kwargs: Any, seed: int | None = None) -> 
 def tracing(
     target: Target | None = None, *, save: Save = "all", gradients: bool = False, seed: int | None = None
 ) -> Iterator[Trace]:
-    """Trace whatever happens in the block: several calls, keyword arguments, `backward()`.
+    """Trace all code in the block: several calls, keyword arguments, `backward()`.
 
-    The arguments and results of `target`'s own calls become the inputs and outputs of the trace. If `target` is not
-    a module, the tensors that come from outside the block are its inputs.
+    If `target` is a module, the arguments and results of its calls are the inputs and outputs of the trace. Else the
+    tensors that come from outside the block are the inputs, and there are no outputs.
     """
     check_seed(seed)
     if not isinstance(gradients, bool):

@@ -55,7 +55,7 @@ _DEFAULT: Any = object()
 
 
 class Run:
-    """One recorded trial; see `docs/reference/recording.md`."""
+    """Records a training as one trial; see `docs/reference/recording.md`."""
 
     def __new__(cls, *_: Any, enabled: bool = True, **__: Any) -> Run:
         if not enabled and cls is Run:
@@ -138,7 +138,7 @@ class Run:
     ) -> torch.nn.Module:
         """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`.
 
-        `spectra` is a policy: at which of the recorded steps singular values are computed, too.
+        `spectra` is a policy that chooses recorded steps in which singular values are computed, too.
         """
         self._require_open()
         steps = self._steps
@@ -176,7 +176,7 @@ class Run:
 
     @property
     def current_step(self) -> Step:
-        """The step that runs, for callbacks and the `forward` of a model; harmless where there is none."""
+        """The step that runs, for callbacks and the `forward` of a model. Between steps, metrics go to the last one."""
         return self._steps.current
 
     def pause(self) -> None:
@@ -193,9 +193,9 @@ class Run:
             self._steps.report(str(name), value)
 
     def log(self, values: Mapping[str, Any], step: int | None = None) -> None:
-        """Several numbers of the current step, or of the one with this number; nested ones get names such as `a/b`.
+        """Report several metrics of the current step, or of step number `step`; nested ones get names such as `a/b`.
 
-        Where no model is watched and nobody gives numbers, each call is a step.
+        If no model is watched and no `step` is given, each call begins a new step.
         """
         with self.shield("run.log"):
             self._require_open()

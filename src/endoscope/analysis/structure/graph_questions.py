@@ -268,7 +268,7 @@ class Questions(ABC, Generic[Item]):
 
     def _unknown(self, key: Key) -> LookupFailed:
         if not isinstance(key, str):
-            return LookupFailed(f"{key!r} is no node: use a label, a module address, a position or a node itself.")
+            return LookupFailed(f"There is no node {key!r}: use a label, a module address, a position or an operation.")
         keys = (name for node in self.nodes for name in node.keys)
         close = ", ".join(repr(name) for name in nearest(key, keys))
         return LookupFailed(f"No node of {self.name} is called {key!r}. Nearest: {close}.")
