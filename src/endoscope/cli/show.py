@@ -21,6 +21,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl+C."""
     from endoscope.query import places
     from endoscope.server import launch
+    from endoscope.server.access import Access
 
     if not options.views:
         # Nothing of ours computes with large matrices: numpy would start a thread per core in vain, and take its time.
@@ -35,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
             print("The page waits, and shows the first trial as soon as it begins.", flush=True)
         print("Press Ctrl+C to stop.", flush=True)
 
-    asked = {"port": options.port, "host": options.host, "views": options.views, "browser": options.open and not at}
+    access = Access.of_host(options.host)
+    asked = {"port": options.port, "access": access, "views": options.views, "browser": options.open and not at}
     gc.disable()  # while modules are imported and a recording is opened, nothing becomes garbage
     try:
         viewer = launch.start(options.path, **asked, announce=announce)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from endoscope.errors import BadArgument
 from endoscope.query import places
 from endoscope.server.access import EVERYWHERE, Access
+from endoscope.server.inline import check_notebook, embed
 
 if TYPE_CHECKING:
     from endoscope.server.serving import Serving
@@ -64,19 +65,26 @@ def show(
     host: str = "127.0.0.1",
     views: str | PathLike[str] | None = None,
     browser: bool = False,
+    inline: bool = False,
 ) -> Viewer:
     """Serve a trial, or a folder of trials, as a page on this machine; returns at once, with the address.
 
     Only this machine can reach it, and only who has the address with its token; with another `host`, others can, too.
+    `inline` shows it below the cell of a notebook, or says there why the browser cannot reach it.
     """
-    return start(path, port=port, host=host, views=views, browser=browser)
+    if inline:
+        check_notebook()
+    viewer = start(path, port=port, access=Access.of_host(host, framed=inline), views=views, browser=browser)
+    if inline:
+        embed(viewer.address)
+    return viewer
 
 
 def start(
     path: str | PathLike[str],
     *,
     port: int | None,
-    host: str,
+    access: Access,
     views: str | PathLike[str] | None,
     browser: bool,
     announce: Callable[[str], None] | None = None,
@@ -86,8 +94,7 @@ def start(
     With it, a folder that is empty or not there yet is no mistake: the page waits for the first trial.
     """
     _check_views(views)
-    access = Access.of_host(host)
-    bound = bind(host, port)
+    bound = bind(access.host, port)
     try:
         waits = announce is not None and places.is_to_come(path)
         if not waits:

@@ -75,28 +75,28 @@ export class Derived {
   #deriveGroup(row: number): void {
     const group = this.groupOf(row);
     const members = group.includes(row) ? group : [row];
-    const own = members.map((each) => this.#own(each));
-    const medians = mediansOfOthers(own, this.cells.columns);
-    members.forEach((each, i) => {
-      this.#lines.set(each, compared(own[i], this.isShare, medians[i]));
-    });
+    const lines = vsOthers(members.map((each) => this.#own(each)), this.isShare);
+    members.forEach((each, i) => this.#lines.set(each, lines[i]));
   }
 }
 
-/** Of each row, column by column, the median of the others; NaN where there are fewer than two. */
-function mediansOfOthers(rows: readonly Line[], columns: number): readonly Float64Array[] {
-  const medians = rows.map(() => new Float64Array(columns).fill(NaN));
-  const room = new Float32Array(rows.length);
+/** Each row, column by column, against the median of the others. */
+function vsOthers(rows: readonly Line[], isShare: boolean): readonly Line[] {
+  const columns = rows[0].values.length;
+  const lines = rows.map(({ states }): Line => ({ values: new Float32Array(columns), states: states.slice() }));
+  const numbers = new Float32Array(rows.length);
   for (let column = 0; column < columns; column++) {
     let count = 0;
-    for (const { states, values } of rows) if (states[column] === VALUE) room[count++] = values[column];
-    if (count <= OTHERS_NEEDED) continue;
-    const sorted = room.subarray(0, count).sort();
+    for (const { states, values } of rows) if (states[column] === VALUE) numbers[count++] = values[column];
+    const sorted = numbers.subarray(0, count).sort();
     for (let i = 0; i < rows.length; i++) {
-      if (rows[i].states[column] === VALUE) medians[i][column] = medianWithout(sorted, rows[i].values[column]);
+      const own = rows[i].values[column];
+      if (rows[i].states[column] !== VALUE) continue;
+      if (count <= OTHERS_NEEDED) lines[i].states[column] = NOTHING;
+      else lines[i].values[column] = against(own, medianWithout(sorted, own), isShare);
     }
   }
-  return medians;
+  return lines;
 }
 
 /** The median of sorted numbers when one of them, of this value, is left out. */
@@ -125,12 +125,13 @@ export const vsPast = (own: Line, isShare: boolean): Line => compared(own, isSha
 
 /**
  * For each column the median of the numbers before it; NaN where there are fewer than three. Numbers are sorted once,
- * in a list that each of them leaves again, the last one first: the median then moves by one place at most.
+ * in a list that each of them leaves again, the last one first: the median then moves by one place at most. The array
+ * is used again by the next call.
  */
 export function mediansBefore(line: Line): Float64Array {
   const { values, states } = line;
-  const medians = new Float64Array(values.length).fill(NaN);
-  const { columns, numbers, rank, before, after } = roomFor(values.length);
+  const { columns, numbers, rank, before, after, found } = roomFor(values.length);
+  const medians = found.subarray(0, values.length).fill(NaN);
   let count = 0;
   for (let column = 0; column < values.length; column++) {
     if (states[column] !== VALUE) continue;
@@ -157,7 +158,7 @@ export function mediansBefore(line: Line): Float64Array {
   return medians;
 }
 
-/** Where `mediansBefore` works: hundreds of rows follow each other, and each would leave five arrays behind. */
+/** Where `mediansBefore` works: hundreds of rows follow each other, and each would leave six arrays behind. */
 interface Room {
   readonly size: number;
   readonly columns: Int32Array;
@@ -165,6 +166,7 @@ interface Room {
   readonly rank: Int32Array;
   readonly before: Int32Array;
   readonly after: Int32Array;
+  readonly found: Float64Array;
 }
 
 let room: Room | null = null;
@@ -174,6 +176,7 @@ function roomFor(size: number): Room {
   const whole = (): Int32Array => new Int32Array(size + 2);
   room = {
     size, columns: whole(), numbers: new Float32Array(size), rank: whole(), before: whole(), after: whole(),
+    found: new Float64Array(size),
   };
   return room;
 }

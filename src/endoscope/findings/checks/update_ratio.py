@@ -111,7 +111,7 @@ def _of_one(facts: Facts, weights: np.ndarray, usual: np.ndarray, limits: Limits
 
 CHECK = Check(
     name="update_ratio",
-    description="One step changes weights by a large part of their size, or by next to nothing.",
+    description="One update changes weights by a large part of their size, or by almost nothing.",
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={
