@@ -69,7 +69,7 @@ def test_a_selector_that_matches_nothing_is_an_error_of_its_own() -> None:
 def test_indices_are_not_computed_with(change: Any) -> None:
     embedding, ids = nn.Embedding(5, 3), torch.tensor([[1, 2]])
     for text in texts(embedding, ids, {"input_1": change}):
-        assert f"{change} cannot be applied to input_1_0: its whole numbers (torch.int64) are positions" in text
+        assert f"{change} cannot be applied to input_1_0: its whole numbers (torch.int64) are indices" in text
         assert "edits.replace(tensor)" in text
 
 

@@ -36,7 +36,7 @@ def test_a_limit_below_what_every_trial_takes(tmp_path: Path, max_bytes: int) ->
 
 
 def test_a_configuration_that_is_larger_than_the_limit(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="what every trial has takes 1"):
+    with pytest.raises(BadArgument, match="an empty trial takes 1"):
         TrialWriter.create(tmp_path, "trial", max_bytes=50_000, config={"text": "x" * 100_000})
 
 
