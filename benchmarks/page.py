@@ -1,6 +1,7 @@
 """How fast the page is: from typing `endoscope show` to a page that can be used, and from a click to the last pixel.
 
 python benchmarks/page.py
+python benchmarks/page.py --only trace                   the page of a trace
 python benchmarks/page.py --only demo --folder runs      recordings are kept in a folder, and used again from there
 python benchmarks/page.py --peer-python PYTHON           Comgra beside ours, with an interpreter that has it
 
@@ -32,6 +33,7 @@ from typing import Any
 import numpy as np
 import page_peer
 import page_recordings
+import page_trace
 import page_views
 from page_actions import ACTIONS, JAVASCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -252,6 +254,7 @@ def main() -> int:
     options = parser.parse_args()
     words = (options.only or "").lower().split(",")
     chosen = [name for name in (*RECORDINGS, MANY_NODES, MANY_TRIALS) if any(word in name for word in words)]
+    traced = [name for name in page_trace.NAMES if any(word in name.lower() for word in words)]
     program = which("chromium") or which("chromium-browser") or which("google-chrome")
     if program is None:
         print("Chromium is not installed, so nothing can be measured.")
@@ -275,9 +278,11 @@ def main() -> int:
         moved = frames(browser, paths[MANY_NODES]) if MANY_NODES in paths else {}
         layers = page_views.layers(browser, paths[LARGE], options.rounds, serving, SIZE) if LARGE in paths else None
         trials = page_views.trials(browser, paths[MANY_TRIALS], serving, SIZE) if MANY_TRIALS in paths else None
+        traces = {name: page_trace.measure(browser, name, options.rounds, SIZE) for name in traced}
         browser.close()
     table = rows(results, moved) if results or moved else [["what", "", "limit", ""]]
     table += page_views.rows(layers, trials, len(table[0]))
+    table += page_trace.rows(traces, len(table[0]))
     print_table(table)
     if not options.peer_python and not options.no_peer:
         print("Comgra was not measured: --peer-python names an interpreter that has it, --no-peer leaves it out.")

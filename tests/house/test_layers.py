@@ -39,8 +39,9 @@ MAY_IMPORT_ANYTHING = {"cli"}
 # public name, inside the method. Each such door is listed here: file -> public names.
 # A run that ends says what looks wrong in what it has recorded.
 SHORTHANDS: dict[str, set[str]] = {
-    "src/endoscope/capture/views/result.py": {"rerun", "validate"},
+    "src/endoscope/capture/views/result.py": {"rerun", "show", "validate"},
     "src/endoscope/recording/telling.py": {"diagnose"},
+    "src/endoscope/server/launch.py": {"load"},
 }
 
 

@@ -122,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 def same(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and one.shape == other.shape and _bits(one) == _bits(other)
+        return one.dtype == other.dtype and _sizes(one) == _sizes(other) and _bits(one) == _bits(other)
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and one.tobytes() == other.tobytes()
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
@@ -134,8 +134,12 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
+def _sizes(tensor: torch.Tensor) -> object:
+    return [tuple(one.shape) for one in tensor.unbind()] if tensor.is_nested else tensor.shape
+
+
 def _bits(tensor: torch.Tensor) -> bytes:
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized or tensor.is_meta:
         return str(tensor).encode()
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().as_strided((tensor.numel(),), (1,))
     return flat.view(torch.uint8).numpy().tobytes()

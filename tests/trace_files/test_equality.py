@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import endoscope
 from endoscope.capture.views.result import Trace
@@ -133,6 +135,51 @@ CASES: dict[str, Callable[[], Trace]] = {
 def test_networks(name: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     check(CASES[name](), tmp_path)
+
+
+class Pair(NamedTuple):
+    a: Tensor
+    b: Any
+
+
+class Sub(Tensor): ...
+
+
+LINEAR = nn.Linear(4, 4)
+RARE: dict[str, Callable[[Tensor], Any]] = {
+    "vmap": lambda x: torch.vmap(lambda row: row + torch.rand(4), randomness="different")(x),
+    "hessian": lambda x: torch.func.hessian(lambda row: (row**3).sum())(x[0]),
+    "checkpoint": lambda x: checkpoint(LINEAR, x, use_reentrant=False),
+    "out": lambda x: torch.add(x, 1, out=torch.empty(4, 4)),
+    "in place": lambda x: x.clone().mul_(2).t_().add_(1),
+    "numbers of numpy": lambda x: x * np.float32(2) + np.float64(3) + np.int64(1),
+    "a generator": lambda x: torch.rand(3, generator=torch.Generator().manual_seed(1)) + 1,
+    "containers": lambda x: Pair(x + 1, [x, {"k": x[..., 1:3, None]}]),
+    "infinity": lambda x: x.clamp(min=float("-inf"), max=float("inf")) * float("nan") * complex(0, 1),
+    "subclass": lambda x: x.as_subclass(Sub) + 1,
+    "numpy": lambda x: torch.from_numpy(x.numpy() * 2) + x,
+    "autocast": lambda x: autocast(x),
+}
+
+
+def autocast(x: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        return LINEAR(x).float()
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_rare_things(name: str, tmp_path: Path) -> None:
+    check(endoscope.trace(RARE[name], torch.rand(4, 4)), tmp_path)
+
+
+def test_a_run_that_raised(tmp_path: Path) -> None:
+    def fails(x: Tensor) -> Tensor:
+        return (x + 1) @ torch.rand(7)
+
+    with pytest.raises(RuntimeError) as raised:
+        endoscope.trace(fails, torch.rand(2, 2))
+    loaded = check(raised.value.endoscope_trace, tmp_path)  # type: ignore[attr-defined]
+    assert not loaded.finished and "did not finish" in str(loaded)
 
 
 def test_a_language_model(tmp_path: Path) -> None:

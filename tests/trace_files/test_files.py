@@ -23,6 +23,7 @@ from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, CannotReplay, EndoscopeError, NotATrace, ValueNotKept
 from tests import models
 from tests.house.tree import run_python
+from tests.trace_files.equality import differences
 
 
 @pytest.fixture(scope="module")
@@ -278,12 +279,42 @@ def test_a_loaded_trace_is_saved_as_it_is(path: Path, tmp_path: Path) -> None:
 
 
 def test_what_no_file_holds_is_said(tmp_path: Path) -> None:
-    trace = endoscope.trace(lambda x: x.to_sparse().to_dense(), torch.eye(3))
+    twice = torch.tensor([[0, 0], [1, 1]])
+    trace = endoscope.trace(
+        lambda x: torch.sparse_coo_tensor(twice, x, (3, 3), check_invariants=True).to_dense(), torch.ones(2)
+    )
     loaded = endoscope.load(trace.save(tmp_path / "x.trace"))
     with pytest.raises(ValueNotKept, match="is a sparse tensor"):
-        loaded["to_sparse_1"].value
-    assert loaded["to_sparse_1"].shape == (3, 3)
-    assert torch.equal(loaded["to_dense_1"].value, torch.eye(3))
+        loaded["sparse_coo_tensor_1"].value
+    assert loaded["sparse_coo_tensor_1"].shape == (3, 3)
+    assert loaded["to_dense_1"].value[0, 1] == 2
+
+
+def special(x: Tensor) -> list[Tensor]:
+    return [
+        x.to_sparse(), x.to_sparse_csr(), x.to_sparse_csc(), x.to_sparse_bsr((2, 2)),
+        torch.nested.nested_tensor([x[0], x[1, :2]]), torch.quantize_per_tensor(x, 0.1, 3, torch.qint8),
+        torch.empty(3, device="meta"), torch.vmap(lambda row: row.sin() * 2)(x),
+    ]  # fmt: skip
+
+
+def test_tensors_of_special_kinds(tmp_path: Path) -> None:
+    trace = endoscope.trace(special, torch.rand(4, 4))
+    path = trace.save(tmp_path / "x.trace")
+    assert not differences(trace, endoscope.load(path))
+    done = run_python(f"""
+import sys; sys.modules["torch"] = None
+import endoscope
+trace = endoscope.load({str(path)!r})
+try:
+    trace["to_sparse_1"].value
+except endoscope.errors.ValueNotKept as error:
+    assert "sparse tensor, which numpy does not know" in str(error)
+else:
+    raise SystemExit("no error")
+str(trace["to_sparse_1"]), trace.to_html(), trace["sin_1"].value.shape
+""")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_loaded_trace_does_not_need_its_source(tmp_path: Path) -> None:

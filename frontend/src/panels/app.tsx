@@ -1,5 +1,6 @@
 /** The frame of the page: top bar, selectors, and the panel of the chosen tab. */
 import { useRef, type ReactNode } from "react";
+import { useCatalog } from "../state/data";
 import { usePart, type Tab } from "../state/page";
 import { Kept } from "./kept";
 import { Guide } from "./shell/guide";
@@ -13,9 +14,15 @@ import { useTitle } from "./shell/title";
 import { TopBar } from "./shell/top_bar";
 import { GraphPanel } from "./graph/panel";
 import { TensorPanel } from "./tensor/panel";
-import { PANELS } from "./tabs";
+import { PANELS, TracePage } from "./tabs";
 
+/** A trace has no steps and no trials, so nothing around it is that of recordings. */
 export function App() {
+  const isTrace = useCatalog().value?.trace != null;
+  return isTrace ? <TracePage /> : <Recordings />;
+}
+
+function Recordings() {
   const state = useStateOfPage();
   useTitle();
   return (

@@ -42,6 +42,9 @@ export const PANELS = Object.fromEntries(
   PARTS.map(([tab, { Panel }]) => [tab, <Panel />]),
 ) as Readonly<Record<Other, ReactNode>>;
 
+/** The whole page of a trace, which has no tabs. */
+export const { Panel: TracePage } = new Part(loadOf("trace"));
+
 /** Has the code of all tabs at hand, so that choosing one is as fast as everything else. */
 export function fetchTabs(): void {
   for (const [, part] of PARTS) void part.fetch().catch(() => undefined); // asked for again when it is needed

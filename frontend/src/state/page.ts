@@ -153,8 +153,7 @@ function thoseOf(
 /** A list of open modules that no address can hold gets a short name first; without an answer it stays as it is. */
 async function keepLong(part: PagePart, open: readonly string[], transient: boolean): Promise<void> {
   const finish = beginWork();
-  const trial = shownNow("a").trial ?? "";
-  const kept = await keepOpened(trial, open).then(keptAs, () => open);
+  const kept = await keepOpened(shownNow("a").trial, open).then(keptAs, () => open);
   change(mergePage(getState(), { ...part, open: kept }), transient);
   finish();
 }
@@ -178,6 +177,10 @@ export const act = {
   /** A part of what the metrics show. */
   metrics(part: Partial<Page["metrics"]>): void {
     act.page({ metrics: { ...getState().page.metrics, ...part } });
+  },
+  /** A part of what is shown of a trace. */
+  trace(part: Partial<Page["trace"]>): void {
+    act.page({ trace: { ...getState().page.trace, ...part } });
   },
   /** A part of what the colours show. */
   heat(part: Partial<Page["heat"]>, options: { transient?: boolean } = {}): void {

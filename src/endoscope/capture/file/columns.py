@@ -49,6 +49,8 @@ TABLES: dict[str, dict[str, pa.DataType]] = {
         "state": pa.int8(),  # 0 kept, 1 not kept, 2 overwritten before it was saved, 3 of a kind that no file holds
         "tensor": _INT,
         "strides": _INTS,  # null: one element behind the other
+        "value_shape": _INTS,  # where it is not that of the slot: inside of `vmap` a value has its batch
+        "special": pa.string(),  # JSON: what a sparse, nested or quantised tensor consists of
         "gradient": _INT,
         "gradient_strides": _INTS,
         "reason": _WORD,  # for state 3
@@ -70,8 +72,8 @@ TABLES: dict[str, dict[str, pa.DataType]] = {
 
 
 _MAY_BE_NULL = frozenset(
-    """func hidden_reads autocast kind name statement random_state edits grad_fn tensor strides gradient
-    gradient_strides reason module custom last_node""".split()
+    """func hidden_reads autocast kind name statement random_state edits grad_fn tensor strides value_shape
+    special gradient gradient_strides reason module custom last_node""".split()
 )
 
 

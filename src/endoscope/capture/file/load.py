@@ -26,7 +26,7 @@ from endoscope.capture.file.archive import FORMAT, Archive
 from endoscope.capture.file.columns import TABLES, from_arrow, to_read
 from endoscope.capture.file.decisions import decode_decision
 from endoscope.capture.file.plain import Decoder
-from endoscope.capture.file.values import Asked, FileValues, Slots, Tensors, read
+from endoscope.capture.file.values import Asked, FileValues, Slots, Tensors, read, special
 from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay, EndoscopeError, NotATrace
 from endoscope.schema.ops import Kind, Notice, SourceLine
@@ -208,6 +208,8 @@ class _File:
     def _tensor(self, data: dict[str, Any]) -> Any:
         if "tensor" in data:
             return TENSOR if data["tensor"] is None else Placeholder(tuple(data["tensor"]))
+        if "special" in data:
+            return special(self.tensors, data["special"], self.words)
         number = data["array"] if "array" in data else data["value"]
         words = self.words if "value" in data else _WITHOUT_TORCH
         return read(self.tensors, number, words, data["dtype"], tuple(data["shape"]), data["strides"])

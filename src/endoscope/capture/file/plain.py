@@ -87,6 +87,7 @@ class Decoder:
             "tensor": tensor,
             "array": tensor,
             "value": tensor,
+            "special": tensor,
             "float": lambda data: float(data["float"]),
             "size": lambda data: self.size(data["size"]),
             "dtype": lambda data: self.dtype(data["dtype"]),

@@ -25,9 +25,11 @@ from endoscope.capture.file.archive import FORMAT, place_for, writing
 from endoscope.capture.file.columns import TABLES, from_read, to_arrow
 from endoscope.capture.file.decisions import encode_decision
 from endoscope.capture.file.plain import encode
+from endoscope.capture.file.special import taken_apart
 from endoscope.capture.file.values import CANNOT, KEPT, NOT_KEPT, OVERWRITTEN, VALUES
 from endoscope.capture.file.written import CannotWrite, Tensors
 from endoscope.capture.patch.torch_private import DisableTorchFunction
+from endoscope.capture.record.regions import unwrapped
 from endoscope.capture.views.facts import statements_of
 from endoscope.capture.views.modules import module_facts
 from endoscope.capture.views.trace_views import TraceViews
@@ -166,11 +168,17 @@ class _Collected:
     def _value(self, slot: int) -> dict[str, Any]:
         try:
             piece = self.trace.store.piece(slot)
-            if piece is None:
-                number, strides = self.tensors.add(self.trace.values.tensor(slot))
-            else:
+            if piece is not None:
                 number, strides = self.tensors.add_piece(piece)
-            return {"state": KEPT, "tensor": number, "strides": strides}
+                return {"state": KEPT, "tensor": number, "strides": strides}
+            value = unwrapped(self.trace.values.tensor(slot))
+            special = taken_apart(value)
+            if special is not None:
+                told, parts = special
+                return {"state": KEPT, "special": json.dumps({**told, "parts": list(map(self._placed, parts))})}
+            number, strides = self.tensors.add(value)
+            shape = None if tuple(value.shape) == tuple(self.trace.values.shape(slot)) else list(value.shape)
+            return {"state": KEPT, "tensor": number, "strides": strides, "value_shape": shape}
         except KeyError:
             return {"state": NOT_KEPT}
         except Overwritten:
@@ -269,23 +277,25 @@ class _Collected:
         """Plain data, with its tensors in the file."""
         return encode(value, self._tensor)
 
+    def _placed(self, tensor: Any) -> dict[str, Any]:
+        number, strides = self.tensors.add(tensor)
+        self._itemsizes[str(tensor.dtype)] = tensor.dtype.itemsize
+        return {"value": number, "dtype": str(tensor.dtype), "shape": list(tensor.shape), "strides": strides}
+
     def _tensor(self, value: Any) -> Any:
         is_array = isinstance(value, np.ndarray)
         if not is_array and not is_tensor(value):
             return None
         try:
-            tensor = torch.from_numpy(np.ascontiguousarray(value)) if is_array else value
-            number, strides = self.tensors.add(tensor)
+            if is_array:
+                found = self._placed(torch.from_numpy(np.ascontiguousarray(value)))
+                return {"array": found.pop("value"), **found, "shape": list(value.shape)}
+            special = taken_apart(value)
+            if special is None:
+                return self._placed(value)
+            return {"special": {**special[0], "parts": list(map(self._placed, special[1]))}}
         except (CannotWrite, TypeError) as error:
             return {"object": f"<{error}>", "type": type(value).__name__}
-        self._itemsizes[str(tensor.dtype)] = tensor.dtype.itemsize
-        shape = list(np.shape(value)) if is_array else list(tensor.shape)
-        return {
-            "array" if is_array else "value": number,
-            "dtype": str(tensor.dtype),
-            "shape": shape,
-            "strides": strides,
-        }
 
     def _origin(self, origin: Any) -> Any:
         """The arguments, with which a model can be run again; only if the values that came of it are there, too."""

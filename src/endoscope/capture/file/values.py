@@ -102,6 +102,8 @@ class Slots(NamedTuple):
     state: list[int]
     tensor: list[int | None]
     strides: list[list[int] | None]
+    value_shape: list[list[int] | None]
+    special: list[str | None]
     gradient: list[int | None]
     gradient_strides: list[list[int] | None]
     reason: list[str | None]  # why the value cannot stand in a file
@@ -155,10 +157,13 @@ class FileValues:
         state = self._slots.state[slot]
         if state == OVERWRITTEN:
             raise Overwritten
-        number = self._slots.tensor[slot]
+        told, number = self._slots.special[slot], self._slots.tensor[slot]
+        if state == KEPT and told is not None:
+            return special(self._tensors, json.loads(told), self._words)
         if state != KEPT or number is None:
             raise KeyError(slot)
-        return self._read(number, slot, self._slots.strides[slot])
+        own = self._slots.value_shape[slot]
+        return self._read(number, slot, self._slots.shape[slot] if own is None else own, self._slots.strides[slot])
 
     def value(self, slot: int, label: str, layer: str, kept: bool) -> Any:
         if self._slots.state[slot] == CANNOT and kept:
@@ -189,11 +194,30 @@ class FileValues:
                 "you save it."
             )
         number = self._slots.gradient[slot]
-        return None if number is None else self._read(number, slot, self._slots.gradient_strides[slot])
+        if number is None:
+            return None
+        return self._read(number, slot, self._slots.shape[slot], self._slots.gradient_strides[slot])
 
-    def _read(self, number: int, slot: int, strides: Sequence[int] | None) -> Any:
-        name = self._slots.dtype[slot]
-        return read(self._tensors, number, self._words, name, tuple(self._slots.shape[slot]), strides)
+    def _read(self, number: int, slot: int, shape: Sequence[int], strides: Sequence[int] | None) -> Any:
+        return read(self._tensors, number, self._words, self._slots.dtype[slot], tuple(shape), strides)
+
+
+def special(tensors: Tensors, told: dict[str, Any], words: Decoder) -> Any:
+    """A tensor that is no plain piece of memory; numpy has nothing like it."""
+    if words.torch is None:
+        raise ValueNotKept(
+            f"This value is a {told.get('kind')} tensor, which numpy does not know. Import torch before you ask for it."
+        )
+    from endoscope.capture.file.special import put_together
+
+    try:
+        parts = [
+            read(tensors, one["value"], words, one["dtype"], tuple(one["shape"]), one["strides"])
+            for one in told["parts"]
+        ]
+        return put_together(told, parts)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise tensors.damaged(f"a {told.get('kind')} tensor cannot be put together ({error})") from None
 
 
 def read(

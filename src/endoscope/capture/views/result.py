@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from endoscope.capture.views.page import trace_block, trace_page
 from endoscope.capture.views.printing import trace_text
 from endoscope.capture.views.trace_views import TraceViews
 from endoscope.capture.views.unheard import unheard
+from endoscope.errors import BadArgument
 from endoscope.markup.notebook import Shown
 from endoscope.markup.tags import Markup
 
@@ -99,6 +101,20 @@ class Trace(TraceViews, Shown):
     ) -> Any:
         """Draw the graph to an SVG, PNG, PDF or DOT file; without a path return the DOT source."""
         return draw(self, path, rolled=rolled, depth=depth, module=module, direction=direction, fold=fold)
+
+    def show(
+        self, *, port: int | None = None, host: str = "127.0.0.1", browser: bool = False, inline: bool = False
+    ) -> Any:
+        """Serve this trace as a page on this machine, and print its address; see `endoscope.show`."""
+        import endoscope
+
+        if not self.sealed:
+            raise BadArgument(
+                "The traced code still runs, so the trace is not complete. Call show() after the block of tracing()."
+            )
+        viewer = endoscope.show(self, port=port, host=host, browser=browser, inline=inline)
+        sys.stdout.write(f"Endoscope shows the trace of {self.name} at  {viewer.address}\n")
+        return viewer
 
     def rerun(self, edit: Mapping[Any, Any], *, seed: int | None = None) -> Trace:
         """The trace as it would be with an edit: only what lies downstream is computed; see `endoscope.rerun`."""
