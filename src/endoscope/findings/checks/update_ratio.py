@@ -9,6 +9,7 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.health import learns_well
 from endoscope.findings.lasting import above, below, median_where
 
 _TOO_LARGE = ("The learning rate is too large.", "The weights began too small.")
@@ -71,7 +72,7 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
     over_weights = median_where(usable.T, np.isfinite(usable.T))
     at = int(np.nanargmax(over_weights))
     value = float(over_weights[at])
-    limit = limits["first"] if facts.learns_well else limits["first_unwell"]
+    limit = limits["first"] if learns_well(facts) else limits["first_unwell"]
     if value > limit:
         place = int(np.nanargmax(usable[:, at]))
         mask = np.zeros(len(facts.steps), dtype=bool)
