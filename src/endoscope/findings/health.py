@@ -16,7 +16,7 @@ def learns_well(facts: Facts) -> bool:
         return False
     held_out = [curve for curve in facts.metrics if curve.is_loss and curve.is_held_out and len(curve) >= 4]
     scores = [curve.finite.values for curve in facts.metrics if curve.is_score and len(curve.finite) >= 4]
-    chance, _ = guessing(facts)
+    chance = guessing(facts)[0] if facts.is_supervised else 0.0
     falls = all(_has_fallen(curve, chance) for curve in facts.losses) and all(map(_stays_low, held_out))
     return falls and all(last_level(values) > first_level(values) for values in scores)
 
