@@ -2,6 +2,7 @@
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import { columnEdges, HistogramTimePlot, type TimeHit } from "../../draw/histogram_time";
 import { shadeTable } from "../../draw/shades";
+import { QUANTILES } from "../../model/density";
 import { percent, shortNumber, wholeNumber } from "../../model/numbers";
 import { SAMPLE_STATISTICS, statisticName } from "../../model/statistics";
 import { useHistograms, useSeriesOf, useStatistics, type Statistic, type TensorKey } from "../../state/data";
@@ -25,6 +26,8 @@ interface Props {
   readonly isScalarToo: (key: TensorKey, sample: number | null) => boolean;
   /** Its elements are whole numbers. */
   readonly isWhole: boolean;
+  /** Of how many ranks it is put together. */
+  readonly pieces: number;
 }
 
 const ONE: readonly string[] = ["mean"];
@@ -36,7 +39,7 @@ const namesOf = (isScalar: boolean, sample: number | null, known: readonly Stati
 const statisticOf = (wanted: string, names: readonly string[]): string =>
   names.includes(wanted) ? wanted : names === ONE ? "mean" : "std";
 
-export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole }: Props) {
+export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole, pieces }: Props) {
   const series = usePart((page) => page.series);
   const type = usePart((page) => (pane === "b" && "type" in page.other ? page.other.type : page.look.type) ?? null);
   const known = useStatistics(tensor.trial);
@@ -68,6 +71,9 @@ export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole }
         onZoom={setZoom}
       />
       <Key curves={curves} />
+      {pieces > 1 && shown.sample === null && QUANTILES.some(([name]) => name === statistic) && (
+        <p className="label wrap">≈ read off the histograms of {pieces} ranks together, to within one bin</p>
+      )}
       {missing.length > 0 && <p className="label wrap">Not recorded in {missing.join(", ")}.</p>}
       {histograms && histograms.steps.length > 0 && (
         <TimePicture
