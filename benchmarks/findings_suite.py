@@ -2,9 +2,11 @@
 
 Runs every case of `real_bugs/` in a process of its own, recorded by the default `Run`, and reads what `endoscope check`
 says. Prints one line for each case, a table for each half, and what was said where it was wrong. Thresholds may be
-learnt from the learning half only; the reporting half is what counts.
+learnt from the learning half and the practice cases only; the reporting half is what counts. Practice cases run only
+where you ask for them.
 
     python benchmarks/findings_suite.py --half reporting
+    python benchmarks/findings_suite.py --half practice        # further cases, for learning only
     python benchmarks/findings_suite.py --only zero-grad-missing-adam
     python benchmarks/findings_suite.py --folder recordings    # recordings are kept there, and used again
 """
@@ -67,22 +69,24 @@ def main() -> None:
         root = Path(arguments.folder or temporary)
         of_bugs = list(run_bugs(bugs, root))
         of_healthy = list(run_healthy(healthy, root))
-        for half in ("learning", "reporting"):
+        for half in ("learning", "reporting", "practice"):
             print_half(half, of_bugs, of_healthy)
         print_what_was_wrong(of_bugs, of_healthy)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=("learning", "reporting"), help="only the cases of this half")
+    parser.add_argument("--half", choices=("learning", "reporting", "practice"), help="only these cases")
     parser.add_argument("--only", action="append", metavar="ID", help="only this case; may be given several times")
     parser.add_argument("--folder", help="keep the recordings there, and use those that are there already")
     return parser.parse_args()
 
 
 def is_chosen(id: str, arguments: argparse.Namespace) -> bool:
-    of_half = arguments.half is None or real_bugs.half_of(id) == arguments.half
-    return of_half and (arguments.only is None or id in arguments.only)
+    half = real_bugs.half_of(id)
+    if arguments.only is not None:
+        return id in arguments.only and arguments.half in (None, half)
+    return half == arguments.half or (arguments.half is None and half != "practice")
 
 
 def train(id: str, variant: str, folder: Path) -> None:
@@ -224,7 +228,8 @@ def print_half(half: str, of_bugs: list[BugResult], of_healthy: list[HealthyResu
         return
     found = sum(is_found(result.bug, result.faulty.findings) for result in bugs)
     ranks = [cause_rank(result.bug, result.faulty.findings) for result in bugs]
-    print(f"\nThe {half} half: {len(bugs)} bugs, {len(others)} healthy trainings, {len(fixed)} fixed ones\n")
+    name = "practice cases" if half == "practice" else f"{half} half"
+    print(f"\nThe {name}: {len(bugs)} bugs, {len(others)} healthy trainings, {len(fixed)} fixed ones\n")
     print_table(
         [
             ["what", "share", "of", "95 % interval", "aim"],

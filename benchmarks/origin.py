@@ -29,6 +29,7 @@ import endoscope  # noqa: E402
 from endoscope.findings.change_point_search import change_points  # noqa: E402
 from tests.origins.asking import BAD_STEP, names_outlier, names_producer, recorded, traced  # noqa: E402
 from tests.origins.outliers import OUTLIERS, Outlier  # noqa: E402
+from tests.origins.outside import OUTSIDE, Outside  # noqa: E402
 from tests.origins.producers import CASES, Case  # noqa: E402
 
 OUTLIERS_AT_LEAST = 27
@@ -41,6 +42,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     _table("producers of NaN and infinity", [case for case in CASES if wanted in case.name], _producer, len(CASES))
     _table("finite outliers", [case for case in OUTLIERS if wanted in case.name], _outlier, OUTLIERS_AT_LEAST)
+    _outside([case for case in OUTSIDE if wanted in case.name])
     if not wanted:
         _changes()
 
@@ -50,7 +52,29 @@ def _table(title: str, cases: list[Any], ask: Callable[[Any], list[str]], needed
     print(f"{title}: in a trace {_right(rows, 3)} of {len(rows)} (target {min(needed, len(rows))}), "
           f"in a recording {_right(rows, 5)}\n")  # fmt: skip
     head = ["planted", "operations", "answer", "trace", "secs", "recording", "secs more"]
+    if rows and len(rows[0]) > len(head):
+        head.append("recording, what='*'")
+        print(f"where every operation is recorded: {_right(rows, 7)} of {len(rows)}, with operation and line\n")
     print_table([head, *rows])
+
+
+def _outside(cases: list[Outside]) -> None:
+    """Code outside of any module: what hooks tell, and what a recording of every operation tells."""
+    rows = [
+        [case.name, *(_answer(case, what) for what in (None, "*") if what is None or case.watched)] for case in cases
+    ]
+    right = sum(row[1] == "right" for row in rows), sum(row[-1] == "right" for row in rows)
+    print(f"made outside of modules: {right[0]} of {len(rows)}; every operation recorded: {right[1]} of {len(rows)}; "
+          f"told as certain and wrong: {sum('WRONG' in row for row in rows)}\n")  # fmt: skip
+    print_table([["planted", "recording", "recording, what='*'"], *[[*row, *[""] * (3 - len(row))] for row in rows]])
+
+
+def _answer(case: Outside, what: str | None) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        found = endoscope.origin(case.recorded(folder, what))
+    if case.is_named(found):
+        return "right"
+    return "around here" if found and not found[0].exact else "WRONG"
 
 
 def _right(rows: list[list[str]], column: int) -> int:
@@ -78,10 +102,12 @@ def _outlier(case: Outlier) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = recorded(case, folder)
         again, more = _timed(lambda: endoscope.origin(path, step=BAD_STEP, sample=case.sample))
+    with tempfile.TemporaryDirectory() as folder:
+        every = endoscope.origin(recorded(case, folder, what="*"), step=BAD_STEP, sample=case.sample)
     said = f"{found[0].node}, {found[0].value:.0f} spreads" if found else "nothing"
     return [
         case.name, str(len(trace.ops)), said, _verdict(names_outlier(case, found)), f"{secs:.2f}",
-        _verdict(names_outlier(case, again, case.node)), f"{more:.2f}",
+        _verdict(names_outlier(case, again, case.node)), f"{more:.2f}", _verdict(names_outlier(case, every)),
     ]  # fmt: skip
 
 

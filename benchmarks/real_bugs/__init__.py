@@ -1,7 +1,7 @@
 """Trainings with bugs that people really had, each with its fix, and trainings with nothing wrong.
 
 Nothing here was written with a look at the checks. `benchmarks/findings_suite.py` runs all of it and says what was
-found.
+found. The files `practice_*.py` hold cases for learning only.
 """
 
 import importlib

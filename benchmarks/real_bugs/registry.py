@@ -62,5 +62,10 @@ def healthy(id: str, *, kind: str) -> Callable[[TrainHealthy], TrainHealthy]:
 
 
 def half_of(id: str) -> str:
-    """`learning` or `reporting`: the last bit of a hash of the name, which nobody can tune."""
+    """`learning` or `reporting`: the last bit of a hash of the name, which nobody can tune.
+
+    Cases that were added for learning only say so with their name, and are `practice`.
+    """
+    if id.startswith("practice-"):
+        return "practice"
     return "reporting" if hashlib.sha256(id.encode()).digest()[-1] % 2 else "learning"

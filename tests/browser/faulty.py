@@ -10,7 +10,7 @@ from torch import nn
 import endoscope
 from tests.findings.runs import blobs, classifier
 
-DEAD = "dead units"  # how the finding begins to speak of it
+DEAD = "units are zero for every sample"  # how the finding begins to speak of it
 NODE = "1"  # the ReLU
 
 

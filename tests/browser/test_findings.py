@@ -51,7 +51,7 @@ def listed(page: Page) -> Locator:
 
 
 def head(page: Page, words: str) -> Locator:
-    return page.get_by_role("heading", level=3).get_by_role("button", name=words).first
+    return page.get_by_role("heading", level=3).get_by_role("button", name=words.replace("`", "")).first
 
 
 def colored(page: Page, canvas: Locator, role: str) -> int:
@@ -196,7 +196,7 @@ def test_show_leads_from_the_tab_to_the_layer_and_its_first_step(home: str, visi
     settle(page)
     state = state_of(page)
     assert (state["tab"], state["node"], state["step"], state["finding"]) == ("layers", NODE, "6", ID)
-    expect(page.get_by_role("complementary", name="Selected layer")).to_contain_text("dead units", ignore_case=True)
+    expect(page.get_by_role("complementary", name="Selected layer")).to_contain_text(faulty.DEAD, ignore_case=True)
 
 
 def test_a_finding_about_a_metric(serve: Serve, visit: Visit, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_groups_by_prefix_and_by_expression(metrics: Page, visit: Visit) -> None
     wanted = {"loss": ["train/loss", "val/loss"], "accuracy": ["train/accuracy", "val/accuracy"]}
     assert groups(metrics) == wanted
     assert state_of(metrics)["metrics.group"] == "/(.*)"
-    assert groups(visit(metrics.url)) == wanted
+    assert groups(loaded(visit(metrics.url))) == wanted
 
 
 def test_an_expression_that_cannot_be_read_is_named(metrics: Page) -> None:

@@ -50,7 +50,7 @@ def test_it_opens_first_and_says_what_is_wrong_the_worst_first(overview: Page) -
     assert "overview" not in overview.url  # nothing was chosen
     expect(overview.get_by_role("region", name="Overview", exact=True)).to_be_visible()
     first = lines(overview).first
-    expect(first).to_contain_text(f"Dead units in {six_trials.DEAD}")
+    expect(first).to_contain_text(f"{six_trials.DEAD}: 100% of")
     expect(first).to_contain_text(f"since step {six_trials.FAULT_AT}")
     expect(region(overview)).to_contain_text("Nothing found in baseline, gelu")
     severities = [line.get_attribute("class") for line in lines(overview).all()]
@@ -70,7 +70,7 @@ def test_equal_findings_of_several_trials_are_one_line(
     page = visit(serve(tmp_path).address, view=None)
     first = lines(page).first
     expect(first).to_contain_text("and 2 other trials", timeout=LONG_MS)
-    assert sum("Dead units" in line for line in lines(page).all_inner_texts()) == 1
+    assert sum("units are zero for every sample" in line for line in lines(page).all_inner_texts()) == 1
     trial = first.locator("b").nth(1).inner_text()
     other = next(name for name in ("one", "two", "three") if name != trial)
     first.get_by_role("button", name=other, exact=True).click()

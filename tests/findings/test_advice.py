@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,11 +142,7 @@ def test_evaluation_without_batch_norm_says_nothing_of_it(tmp_path: Path) -> Non
     assert without.causes and without.remedies and "batch normalisation" not in advice(without)
 
 
-def test_the_title_in_json_names_the_place(tmp_path: Path) -> None:
+def test_one_sentence_is_the_title_everywhere(tmp_path: Path) -> None:
     [one] = found(FAULTS["saturated"][0](tmp_path), "saturated")
-    assert (one.title, one.headline) == ("saturated tanh", "`1`: saturated tanh")
-    plain = one.to_dict()
-    assert (plain["title"], plain["symptom"]) == (one.headline, one.title)
-    assert replace(one, role="scale", of="gradient:loss").headline == "`1` (scale), gradient:loss: saturated tanh"
-    assert replace(one, title="`1` is dead").headline == "`1` is dead"
-    assert replace(one, node="").headline == "saturated tanh"
+    assert one.title == "`1`: most results of tanh are at the ends of its range"
+    assert one.to_dict()["title"] == one.title and str(one).startswith(f"warning: {one.title}. ")

@@ -25,7 +25,11 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_errors_are_exit_code_2(dead: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(dead)]) == 2
     text = capsys.readouterr().out
-    assert "1. ERROR  `1`: dead units   [dead_units, trial]" in text
+    assert "1. ERROR  `1`: 100% of 16 units are zero for every sample   [dead_units]" in text
+    assert "try: " in text and "source: " in text and "cause? " not in text
+    assert main(["check", str(dead), "-v"]) == 2
+    text = capsys.readouterr().out
+    assert "1. ERROR  `1`: 100% of 16 units are zero for every sample   [dead_units, trial]" in text
     assert "seen: steps 0 to 11" in text and "try: " in text and "cause? " in text and "source: " in text
 
 
@@ -90,7 +94,7 @@ def test_a_trial_without_steps_beside_others(tmp_path: Path, capsys: pytest.Capt
     dying_relu(tmp_path)
     assert main(["check", str(tmp_path)]) == 3
     text = capsys.readouterr().out
-    assert "[no_steps, trial]" in text and "[dead_units, trial-2]" in text
+    assert "[no_steps, trial]" in text and "[dead_units]" in text and "trial-2: " in text
 
 
 def test_a_trial_that_has_just_begun_is_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +125,7 @@ def test_lost_steps_are_an_error_with_one_line_about_gaps(tmp_path: Path, capsys
     for more in ([], ["--only", "dead_units"]):
         assert main(["check", str(path), *more]) == 2
         text = capsys.readouterr().out
-        assert "most steps are missing   [lost_steps, trial]" in text and "Nothing looks wrong" not in text
+        assert "most steps are missing   [lost_steps]" in text and "Nothing looks wrong" not in text
         assert [line for line in text.splitlines() if line.startswith("Gaps")] == [
             "Gaps: 30 × step … was left out: the queue to the writer was full. "
             f"See `endoscope.open({str(path)!r}).gaps`."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.findings.planted import FAULTS, dying_relu, log_of_zero
 from tests.findings.runs import blobs, classifier, curve, filled, train
 from tests.house.pages import headings
 from tests.house.tree import ROOT, run_python
+from tests.store.forging import rewrite, without
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +150,17 @@ def test_a_check_that_fails_does_not_hide_the_others(dead: Path) -> None:
     assert [finding.check for finding in found] == ["dead_units", "broken"]
     assert found[1].severity == "info" and "ZeroDivisionError: planted" in found[1].detail
     assert found[1].to_dict()["value"] is None
+
+
+def test_what_a_check_reads_and_the_recording_lacks_is_said(dead: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(dead, old)
+    rewrite(old / "rank-0", without("zeros"))
+    unchecked = {
+        found.check: found.detail for found in endoscope.diagnose(old) if found.title == "could not be checked"
+    }
+    assert "the statistic zeros" in unchecked["dead_units"]
+    assert not any(found.title == "could not be checked" for found in endoscope.diagnose(dead))
 
 
 def test_a_recording_without_anything_has_one_finding(tmp_path: Path) -> None:

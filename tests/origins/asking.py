@@ -27,13 +27,13 @@ def traced(case: Case | Outlier) -> Any:
     return trace
 
 
-def recorded(case: Case | Outlier, folder: Any, when: Any = 1) -> str:
+def recorded(case: Case | Outlier, folder: Any, when: Any = 1, what: Any = None) -> str:
     """The path of a recorded training in which one step is bad."""
     torch.manual_seed(1)
     model = case.make()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     with endoscope.Run(folder, trial="planted", when=when, strict=True) as run:
-        run.watch(model, optimizer)
+        run.watch(model, optimizer, what=what)
         for number in range(STEPS):
             bad = number == BAD_STEP
             if isinstance(getattr(model, "plant", None), Switch):

@@ -67,6 +67,8 @@ def test_metrics(recording: Recording) -> None:
     assert loss.steps.tolist() == [0, 1, 2, 2, 3, 5] and loss.values.tolist() == [1, 1 / 2, 1 / 3, 1 / 4, 7, 1 / 5]
     assert loss.types.tolist() == ["train", "rare", "train", "rare", "train", "train"]
     assert "loss" in recording.metrics and "accuracy" not in recording.metrics
+    assert recording.metrics.table["step"].to_pylist() == [0, 1, 2, 2, 3, 3, 5]
+    assert recording.metrics.of(["loss"])["value"].to_pylist() == loss.values.tolist()
     with pytest.raises(LookupFailed, match=r"There is no metric 'los'. Nearest: 'loss'"):
         recording.metrics["los"]
 

@@ -172,7 +172,7 @@ export function unitTable(table: Table): UnitTable {
   return { ...(columns as UnitColumns), shape: metadata(table, "shape", []) };
 }
 
-/** One metric: its own steps, in the order in which they were logged. */
+/** One metric: its own steps, ascending. */
 export interface MetricCurve {
   readonly name: string;
   readonly type: string;

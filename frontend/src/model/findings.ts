@@ -73,7 +73,7 @@ export type Marks = ReadonlyMap<string, NodeMark>;
 export function marksOf(findings: readonly Finding[]): Marks {
   const marks = new Map<string, NodeMark>();
   const add = (node: string, finding: Finding, begins: boolean): void => {
-    const words = begins ? finding.title : `${finding.title}, as at ${finding.node}`;
+    const words = begins ? finding.title : `also: ${finding.title}`;
     marks.set(node, merged(marks.get(node), { severity: finding.severity, begins, words: [words] }));
   };
   for (const finding of findings) {
@@ -107,18 +107,12 @@ export function spansOf(entries: readonly Entry[], chosen: string | null): Span[
     .filter((entry) => entry.finding.severity !== "info" || isChosen(entry))
     .map((entry) => ({ shown: entry.followers.find(({ id }) => id === chosen) ?? entry.finding, entry }))
     .map(({ shown, entry }) => ({
-      from: shown.firstStep, to: shown.lastStep, severity: shown.severity, words: titleAt(shown),
+      from: shown.firstStep, to: shown.lastStep, severity: shown.severity, words: shown.title,
       isChosen: isChosen(entry),
     }))
     .sort((a, b) =>
       Number(a.isChosen) - Number(b.isChosen) || SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 }
-
-export const titleAt = ({ title, node }: Finding): string => (node ? `${title} at ${node}` : title);
-
-/** `encoder.2 · role · gradient:total` */
-export const placeOf = ({ node, role, of }: Finding): string =>
-  [node, role, of === "value" || of === "parameter" ? "" : of].filter(Boolean).join(" · ");
 
 /** When it was seen. What is still there at the last step has no end yet. */
 export function timeWords({ firstStep, lastStep, types }: Finding, last: number | null): string {

@@ -12,6 +12,7 @@ import { GoneBanner, ProblemsBanner, useStateOfPage } from "./shell/states";
 import { useTitle } from "./shell/title";
 import { TopBar } from "./shell/top_bar";
 import { GraphPanel } from "./graph/panel";
+import { useWork } from "./tab_panel";
 import { TensorPanel } from "./tensor/panel";
 import { PANELS } from "./tabs";
 
@@ -71,9 +72,15 @@ function Layer({ isShown, children }: { readonly isShown: boolean; readonly chil
   if (!wasShown.current) return null;
   return (
     <div className={isShown ? "layer" : "layer away"} inert={!isShown}>
-      <Suspense>{children}</Suspense>
+      <Suspense fallback={<Coming />}>{children}</Suspense>
     </div>
   );
+}
+
+/** React may wait before it shows code that has come; until then the page is not settled. */
+function Coming() {
+  useWork(true);
+  return null;
 }
 
 function GraphTab({ isShown }: { readonly isShown: boolean }) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Finding, Findings } from "../../src/api/types";
 import {
-  countOf, countWords, entriesOf, marksOf, nothingWords, numbersIn, placeOf, sourceName, spansOf, strengthWords,
+  countOf, countWords, entriesOf, marksOf, nothingWords, numbersIn, sourceName, spansOf, strengthWords,
   timeWords,
 } from "../../src/model/findings";
 
@@ -57,7 +57,7 @@ test("a node has the worst of its marks and the words of all", () => {
   ]);
   expect([...marks.keys()]).toEqual(["x", "y"]);
   expect(marks.get("x")).toEqual({ severity: "error", begins: true, words: ["title of a@x", "title of b@x"] });
-  expect(marks.get("y")).toEqual({ severity: "warning", begins: false, words: ["title of a@x, as at x"] });
+  expect(marks.get("y")).toEqual({ severity: "warning", begins: false, words: ["also: title of a@x"] });
 });
 
 test("spans of time: harmless ones only if chosen, the worst on top", () => {
@@ -77,8 +77,6 @@ test("when and where, in words", () => {
   expect(timeWords(seen, 12400)).toBe("since step 2000 of type long");
   expect(timeWords({ ...seen, types: [] }, 20000)).toBe("steps 2000 to 12\u202f400");
   expect(timeWords({ ...seen, lastStep: 2000, types: ["a", "b"] }, 2000)).toBe("at step 2000");
-  expect(placeOf(seen)).toBe("n · left · gradient:total");
-  expect(placeOf(finding("a@n", { of: "parameter" }))).toBe("n");
   expect(sourceName("/srv/models/model.py:41")).toBe("model.py:41");
   expect(sourceName("C:\\me\\model.py:41")).toBe("model.py:41");
 });

@@ -139,7 +139,7 @@ def _print(findings: Sequence[Finding], path: Path, options: argparse.Namespace)
     from endoscope.cli.told import told
 
     for text in told(findings, _trials(path), options.verbose):
-        print(text, end="\n\n")
+        print(text, end="\n\n" if options.verbose else "\n")
     _print_conclusion(findings, path, options.rank)
     for line in _next(findings, path, options.verbose):
         print(line)
@@ -164,7 +164,7 @@ def _next(findings: Sequence[Finding], path: Path, verbose: bool) -> list[str]:
     if any("--deep" in remedy for one in serious for remedy in one.remedies):
         lines.append(f"   endoscope check {path} --deep script.py:build      do samples of a batch mix?")
     if not verbose:
-        lines.append(f"   endoscope check {path} -v      all causes and remedies, what follows, and infos")
+        lines.append(f"   endoscope check {path} -v      numbers, all causes and remedies, what follows, infos")
     lines.append(f"   endoscope show {path}      the page, where each finding is shown")
     return lines
 

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 import argparse
 
+_NOTHING_UNUSUAL = (
+    "Nothing that was recorded looks unusual there. What an operation makes and the next module absorbs is seen in "
+    "recordings of every operation only (`run.watch(model, what='*')`), or in a trace of the batch"
+)
+
+_NOT_EXACT = (
+    "Where it says `or what is before it`, or `between`, the step was not seen operation by operation. "
+    "`run.watch(model, what='*')` records every operation of each recorded step."
+)
+
+_FROM_OUTSIDE = ("input", "target", "constant")
+_MADE_BEFORE = (
+    "It came in from outside of the model. If your code computes it, put `with run.step():` around the whole step: "
+    "then what is computed before the model is called is seen, too."
+)
+
 SUMMARY = "say where NaN, infinity or something unusual begins"
 
 
@@ -28,8 +44,11 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([one.to_dict() for one in found], indent=2))
     elif found:
         print("\n".join(map(str, found)))
+        if not all(one.exact for one in found):
+            print(_NOT_EXACT)
+        elif found[0].operation in _FROM_OUTSIDE:
+            print(_MADE_BEFORE)
     else:
         asked = options.node is not None or options.step is not None or options.sample is not None
-        what = "Nothing looks unusual there" if asked else "Everything that was recorded is finite"
-        print(f"{what}: {options.path}.")
+        print(f"{_NOTHING_UNUSUAL if asked else 'Everything that was recorded is finite'}: {options.path}.")
     return 0

@@ -14,25 +14,54 @@ if TYPE_CHECKING:
 _WIDTH = 100
 _MOST_NODES = 5  # that are named beside the first one
 _MOST_FOLLOWERS = 4
-_SHORT = 1  # causes and remedies that are told without -v
+_WITH_ADVICE = 3  # of the causes of a trial, without -v; of several trials the first one each
+_MOST_CAUSES = 8  # that are told at all, of all trials together; at least so many of each:
+_LEAST_CAUSES = 3
 
 
 def told(findings: Sequence[Finding], trials: Sequence[str], verbose: bool) -> Iterator[str]:
-    """All of it, in paragraphs; without `verbose` no infos, and of causes and remedies the first."""
-    number = 0
-    for trial in sorted({one.trial for one in findings}, key=lambda name: _worst(findings, name)):
+    """All of it, in paragraphs; without `verbose` no infos, and of most causes the title: it fits a screen."""
+    number, with_findings = 0, {one.trial for one in findings}
+    most = max(_LEAST_CAUSES, _MOST_CAUSES // max(len(with_findings), 1))
+    for trial in sorted(with_findings, key=lambda name: (_worst(findings, name), name)):
         own = [one for one in findings if one.trial == trial]
         if len(trials) > 1 and trial:
             yield f"{trial}: {_counted(own)}"
         shown = own if verbose else [one for one in own if one.severity != INFO or one.check == NO_STEPS]
         roots = [_root(one, shown) for one in shown]
-        for cause in (one for one, root in zip(shown, roots, strict=True) if root is one):
+        causes = [one for one, root in zip(shown, roots, strict=True) if root is one]
+        advised = 1 if len(trials) > 1 else _WITH_ADVICE
+        for place, cause in enumerate(causes if verbose else causes[:most]):
             number += 1
             followers = [one for one, root in zip(shown, roots, strict=True) if root is cause and one is not cause]
-            yield entry(number, cause, followers, verbose)
-    silent = [name for name in trials if name not in {one.trial for one in findings}]
+            if verbose or cause.check == NO_STEPS:
+                yield entry(number, cause, followers)
+            else:
+                yield "\n".join(_brief(number, cause, followers, with_advice=place < advised))
+        if not verbose and len(causes) > most:
+            yield f"… and {len(causes) - most} more: see -v"
+    silent = [name for name in trials if name not in with_findings]
     if len(trials) > 1 and findings and silent:
-        yield f"Without findings: {', '.join(silent)}."
+        yield f"Without findings: {', '.join(silent)}"
+
+
+def _brief(number: int, finding: Finding, followers: Sequence[Finding], *, with_advice: bool) -> list[str]:
+    """In a few lines: what and where, the first remedy, and what follows from it."""
+    head = f"{number}. {finding.severity.upper()}  "
+    lines = textwrap.wrap(
+        f"{finding.title}   [{finding.check}]", _WIDTH, initial_indent=head, subsequent_indent=" " * 3,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    if with_advice:
+        lines += [line for remedy in finding.remedies[:1] for line in wrapped("try: ", remedy)]
+        lines += wrapped("source: ", finding.source) if finding.source else []
+        if followers:
+            places = [f"{one.check} at {one.node}" if one.node else one.check for one in followers[:_MOST_FOLLOWERS]]
+            more = [f"{len(followers) - len(places)} more"] if len(followers) > len(places) else []
+            lines += wrapped("└ what follows: ", ", ".join([*places, *more]))
+    elif followers:
+        lines[-1] += f"   └ {len(followers)} more follow"
+    return lines
 
 
 def _worst(findings: Sequence[Finding], trial: str) -> int:
@@ -63,10 +92,10 @@ def _root(one: Finding, others: Sequence[Finding]) -> Finding:
     return way[-1]
 
 
-def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verbose: bool = True) -> str:
-    """One cause."""
+def entry(number: int, finding: Finding, followers: Sequence[Finding] = ()) -> str:
+    """One cause, with all that is known about it."""
     named = ", ".join(filter(None, (finding.check, finding.trial)))
-    head = f"{number}. {finding.severity.upper()}  {finding.headline}   [{named}]"
+    head = f"{number}. {finding.severity.upper()}  {finding.title}   [{named}]"
     lines = [head, *wrapped("", finding.detail)]
     if finding.check != NO_STEPS and finding.trial:
         lines += wrapped("seen: ", when(finding))
@@ -80,17 +109,10 @@ def entry(number: int, finding: Finding, followers: Sequence[Finding] = (), verb
         more = len(finding.also) - _MOST_NODES
         named = ", ".join(finding.also[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
         lines += wrapped("also: ", named)
-    most = None if verbose or finding.check == NO_STEPS else _SHORT
-    lines += [line for cause in finding.causes[:most] for line in wrapped("cause? ", cause)]
-    lines += [line for remedy in finding.remedies[:most] for line in wrapped("try: ", remedy)]
-    shown = followers if verbose else followers[:_MOST_FOLLOWERS]
-    for one in shown:
-        at = f" at `{one.node}`" if one.node and f"`{one.node}`" not in one.title else ""
-        lines += wrapped(
-            "└ ", f"{one.severity}: {one.title}{at} [{one.check}]" + (f": {one.detail}" if verbose else "")
-        )
-    if len(followers) > len(shown):
-        lines += wrapped("└ ", f"… and {len(followers) - len(shown)} more that follow")
+    lines += [line for cause in finding.causes for line in wrapped("cause? ", cause)]
+    lines += [line for remedy in finding.remedies for line in wrapped("try: ", remedy)]
+    for one in followers:
+        lines += wrapped("└ ", f"{one.severity}: {one.title} [{one.check}]: {one.detail}")
     return "\n".join(lines)
 
 

@@ -36,7 +36,7 @@ class Seen:
     """One tensor, or one metric, with a symptom."""
 
     severity: str
-    title: str
+    title: str  # what is seen, in words that read on behind the name of the place: titles.py
     detail: str
     value: float
     threshold: float
@@ -47,6 +47,7 @@ class Seen:
     samples: tuple[int, ...] = ()
     also: tuple[str, ...] = ()  # nodes that certainly have it from here
     source: str = ""  # file:line, if it is another one than that of the tensor
+    of_the_run: bool = False  # about its whole course: the title says so itself, and names no other step
     cause: str = ""  # symptoms with different causes are never put together
     causes: tuple[str, ...] | None = None  # where they are known better than the check knows them in general
     remedies: tuple[str, ...] | None = None  # the same

@@ -16,6 +16,8 @@ __all__ = ["count_lost", "is_running", "lost_steps", "steps_seen", "why_writing_
 
 #: What the recorder says of a step that is not there.
 _IS_LOST = ("was left out", "was not written", "no values were held")
+#: And of one in whose middle the training stopped.
+_STOPPED = "was the last one, ended before its backward pass"
 #: Where the recorder was when it failed and gave up the step.
 _GAVE_UP_AT = ("the beginning of a step", "the end of a step", "the last step")
 
@@ -33,6 +35,11 @@ def lost_steps(recording: Recording) -> dict[int, str]:
         if gap.step >= 0 and gap.step not in there and _speaks_of_a_lost_step(gap):
             lost.setdefault(gap.step, without_number(gap.reason))
     return lost
+
+
+def stopped_unseen(recording: Recording) -> int | None:
+    """Number of a step that was not recorded, in whose middle the training stopped."""
+    return next((gap.step for gap in recording.gaps if _STOPPED in gap.reason), None)
 
 
 def count_lost(recording: Recording, known: int) -> int:

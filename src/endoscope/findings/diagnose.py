@@ -20,6 +20,7 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
 from endoscope.findings.reference import Usual, beyond, usual
 from endoscope.findings.registry import all_checks, choose
+from endoscope.findings.titles import title_of
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 
@@ -98,16 +99,24 @@ def recording_checks() -> list[Check]:
 
 
 def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
-    """What a check sees. If it fails, this is said, and all others are still run."""
+    """What a check sees. If it fails, or reads what was not recorded, this is said, and all others are still run."""
+    facts.asked.clear()
     try:
         yield from list(check.run(facts, limits))
     except Exception as error:  # a check must not hide what others would have found
-        detail = f"The check {check.name} failed on this recording: {type(error).__name__}: {error}."
-        title = "could not be checked"
-        yield Seen(
-            severity=INFO, title=title, detail=detail, value=float("nan"), threshold=float("nan"), cause="failed",
-            steps=np.empty(0, np.int64),
-        )  # fmt: skip
+        yield _unchecked(f"The check {check.name} failed on this recording: {type(error).__name__}: {error}.")
+    if missing := facts.missing_statistics():
+        yield _unchecked(
+            f"The check {check.name} reads the statistic {' and '.join(missing)}, which this recording does not have: "
+            "it was made before Endoscope or a plug-in recorded it. Record the training again to have it checked."
+        )
+
+
+def _unchecked(detail: str) -> Seen:
+    return Seen(
+        severity=INFO, title="could not be checked", detail=detail, value=float("nan"), threshold=float("nan"),
+        cause="failed", steps=np.empty(0, np.int64),
+    )  # fmt: skip
 
 
 def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
@@ -117,7 +126,8 @@ def _finding(entry: ranking.Ranked, facts: Facts) -> Finding:
     found = usual(facts, seen.tensor, check.quantity) if compared and seen.tensor is not None else None
     causes, remedies = ((), ()) if seen.cause == "failed" else _advice(check, facts)
     return Finding(
-        check=check.name, severity=seen.severity, title=seen.title, detail=seen.detail, trial=facts.trial,
+        check=check.name, severity=seen.severity, title=title_of(seen, facts), detail=seen.detail,
+        trial=facts.trial,
         node=seen.name, role=key.role if key else "", of=key.of if key else "value",
         first_step=int(seen.steps[0]) if len(seen.steps) else 0,
         last_step=int(seen.steps[-1]) if len(seen.steps) else 0,

@@ -100,12 +100,15 @@ def add_checks(found: Gathering, checks: Iterable[Check]) -> None:
     for entry in ranking.rank(seen, facts):
         one = entry.seen
         if len(one.steps) and one.cause != "failed":
-            where = f" at {one.name}" if one.name else ""
             place, of = (one.tensor.place, one.tensor.key.of) if one.tensor is not None else (None, "value")
-            event = Event(f"{one.title}{where}", CHECK, one.name, place, stage_of(of), entry.also)
+            event = Event(_named(entry.check.name, one.name), CHECK, one.name, place, stage_of(of), entry.also)
             # A check that looks at one type of step cannot see it in others.
             could_be = np.isin(facts.types[found.order].astype(str), one.types) if one.types else None
             found.over_steps.add(event, found.at(one.steps), could_be)
+
+
+def _named(check: str, node: str) -> str:
+    return f"{check} at {node}" if node else check
 
 
 def add_anomalies(found: Gathering, own: Sequence[Anomaly]) -> None:

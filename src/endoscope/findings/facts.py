@@ -38,6 +38,7 @@ class Facts:
         self.types = np.array([step.type for step in steps], dtype=object)
         self._keys = recording.tables.keys.by_number
         self._matrices: dict[tuple[str, str], bulk.Matrix] = {}
+        self.asked: set[str] = set()  # statistics that a check has read; whoever wants to know empties it before
 
     # Tensors over steps
 
@@ -229,13 +230,18 @@ class Facts:
                 return np.asarray(to_numpy(batch.column("mean").values)[offsets[number] : offsets[number + 1]])
         return np.empty(0)
 
+    def missing_statistics(self) -> list[str]:
+        """What was asked for and is not in this recording: an older Endoscope made it, or a plug-in is new."""
+        recorded = {one.name for one in self.recording.tables.statistics}
+        return sorted(self.asked - recorded) if self.steps and self._keys else []
+
     def type_of(self, tensor: Tensor) -> str:
         """Plain name of the function that made it."""
         return self.structure.type.get(tensor.place, "")
 
     def _rows(self, of: str, group: str) -> Rows:
         keys = {number: key for number, key in sorted(self._keys.items()) if key.of == of}
-        return Rows(keys, len(self.steps), lambda statistic: self._matrix(group, statistic))
+        return Rows(keys, len(self.steps), lambda statistic: self._matrix(group, statistic), self.asked)
 
     def _matrix(self, of: str, statistic: str) -> bulk.Matrix:
         if of != "value":

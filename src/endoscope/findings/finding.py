@@ -17,7 +17,7 @@ class Finding:
 
     check: str  # name of the check
     severity: str  # "info", "warning" or "error"
-    title: str  # in a few words
+    title: str  # one sentence that names the place, without a full stop
     detail: str  # one sentence, with the numbers
     trial: str
     node: str  # where it begins; empty if it is about no single tensor
@@ -46,23 +46,13 @@ class Finding:
             return 3
         return 2 if self.follows else SEVERITIES[::-1].index(self.severity)
 
-    @property
-    def headline(self) -> str:
-        """The title with the place: "`encoder.3.relu`: dead units"."""
-        if not self.node or f"`{self.node}`" in self.title:
-            return self.title
-        role = f" ({self.role})" if self.role else ""
-        of = f", {self.of}" if self.of not in ("value", "parameter") else ""
-        return f"`{self.node}`{role}{of}: {self.title}"
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, which has no NaN and no infinity; its `title` names the place, `symptom` does not."""
-        found = {**asdict(self), "title": self.headline, "symptom": self.title}
+        """Plain data for JSON, which has no NaN and no infinity."""
+        found = asdict(self)
         for name in ("value", "threshold", "strength"):
             if not math.isfinite(found[name]):
                 found[name] = None
         return found
 
     def __str__(self) -> str:
-        where = f" at {self.node}" + (f" ({self.role})" if self.role else "") if self.node else ""
-        return f"{self.severity}: {self.title}{where}: {self.detail}"
+        return f"{self.severity}: {self.title}. {self.detail}"

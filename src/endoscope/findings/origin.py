@@ -9,6 +9,7 @@ from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings.facts import Facts
 from endoscope.findings.one_trial import one_trial
 from endoscope.findings.origin_nonfinite import nonfinite_of
+from endoscope.findings.origin_noted import recorded_outliers
 from endoscope.findings.origin_outliers import outliers_of
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
@@ -64,7 +65,8 @@ def _of_recording(
             found = [one for one in found if not one.samples or sample in one.samples]
         if found or (node is None and step is None and sample is None):
             return found
-        return outliers_of(facts, node, place, sample, of, type_)
+        noted = recorded_outliers(facts, place, sample) if place is not None and node is None and of == "value" else []
+        return noted or outliers_of(facts, node, place, sample, of, type_)
     finally:
         recording.tables.release()
 

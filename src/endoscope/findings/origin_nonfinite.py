@@ -6,22 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from endoscope.findings.checks import nonfinite
 from endoscope.findings.facts import Facts
+from endoscope.findings.origin_noted import recorded_origins
 from endoscope.schema.origin import NONFINITE, Origin
-
-EXTRA = "origins"  # under this name the recorder notes what it found out
-
-
-def recorded_origins(facts: Facts, place: int) -> list[Origin]:
-    """What the recorder noted at a step; it repeats the first steps in which something is not finite."""
-    notes: Any = next((entry for at, entry in facts.extra(EXTRA) if at == place), [])
-    return [Origin.from_dict(one) for one in notes if isinstance(one, dict)]
 
 
 def nonfinite_of(facts: Facts, place: int | None) -> list[Origin]:
     """At one step, or at the first that has anything of the kind."""
-    from endoscope.findings.checks import nonfinite  # the check itself asks `recorded_origins`
-
     with np.errstate(all="ignore"):
         first = nonfinite.first_place(facts) if place is None else place
         if first is None:
@@ -34,10 +26,12 @@ def _shown(facts: Facts, seen: Any, place: int) -> Origin:
     tensor = seen.tensor
     key = tensor.key
     rows = facts.parameters if key.of == "parameter" else facts.values
-    has_nan = key.of in ("value", "parameter") and rows["nans"][tensor.row, place] > 0
+    of_tensors = key.of in ("value", "parameter")
+    has_nan = not of_tensors or rows["nans"][tensor.row, place] > 0
+    below_zero = of_tensors and rows["neg_infs"][tensor.row, place] > 0
     return Origin(
         sort=NONFINITE, of=key.of, node=key.node, operation=facts.type_of(tensor) or key.kind, module=key.module,
         source=key.source, step=int(facts.numbers[place]), samples=seen.samples, elements=int(seen.value),
-        value=float("nan") if has_nan or key.of not in ("value", "parameter") else float("inf"),
+        value=float("nan") if has_nan else float("-inf") if below_zero else float("inf"),
         exact=key.kind in ("input", "target", "parameter", "buffer") and key.of in ("value", "parameter"),
     )  # fmt: skip

@@ -13,12 +13,13 @@ from endoscope.errors import BadArgument, LookupFailed
 from endoscope.findings.facts import Facts
 from endoscope.findings.rows import Rows
 from endoscope.findings.structure import Place
-from endoscope.schema.origin import OUTLIER, Origin
+from endoscope.schema.origin import OUTLIER, Operand, Origin
 from endoscope.schema.recording import GRADIENT
 from endoscope.store.streams import to_numpy
 
 _GAP = 1  # usual nodes between two unusual ones
 _STEPS_OF_SAMPLES = 8  # steps whose samples are compared
+_SOURCES = ("input", "target", "parameter", "buffer")  # nothing of the model made them
 _STEPS = 64  # steps that are compared as a whole
 
 
@@ -55,10 +56,18 @@ def _origins(
             Origin(
                 sort=OUTLIER, of=of, node=key.node, operation=structure.type.get(one.node, key.kind), module=key.module,
                 source=key.source, step=int(facts.numbers[place]), samples=() if sample is None else (sample,),
-                value=unusual[one.node], path=tuple(dict.fromkeys(name for name, _, _ in one.path)),
+                value=unusual[one.node], inputs=_read(facts, one.node), exact=key.kind in _SOURCES,
+                path=tuple(dict.fromkeys(name for name, _, _ in one.path)),
             )
         )  # fmt: skip
     return origins
+
+
+def _read(facts: Facts, place: Place) -> tuple[Operand, ...]:
+    """The recorded nodes that it was made from: what made it unusual stands between them and it."""
+    names = dict.fromkeys(name for name, _, _ in facts.structure.parents.get(place, ()))
+    made = [name for name in names if name not in {tensor.node for tensor in facts.parameters.tensors}]
+    return tuple(Operand(name=name, argument="") for name in made)
 
 
 def _most_unusual(facts: Facts, rows: Rows, starts: list[Place], type_: str | None) -> int:
@@ -87,13 +96,27 @@ def _of_samples(facts: Facts, rows: Rows, place: int, around: list[int], sample:
     tables = {other: _samples_at(facts, rows, other) for other in around}
     width = max(table["mean"].shape[1] for table in tables.values())
     own = tables[place]
-    count = int(np.sum(~np.isnan(own["norm"]), axis=1).max(initial=0))
+    count = _batch(rows, own["norm"])
     if not 0 <= sample < count:
         raise BadArgument(f"sample={sample}: step {facts.numbers[place]} has {count} samples, from 0 on.")
     _check_enough(count * len(around), "samples")
     asked = {name: own[name][:, sample : sample + 1] for name in FEATURES}
     usual = {name: np.concatenate([_padded(t[name], width) for t in tables.values()], axis=1) for name in FEATURES}
-    return np.where(np.isnan(asked["norm"][:, 0]), 0.0, scores(asked, usual)[:, 0])
+    known = scores(asked, usual)[:, 0]
+    # Heads that are merged with samples, masks: their numbers are about something else than this sample.
+    comparable = np.array([tensor.is_float for tensor in rows.tensors]) & (_counts(own["norm"]) == count)
+    return np.where(comparable & ~np.isnan(asked["norm"][:, 0]), known, 0.0)
+
+
+def _counts(norm: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sum(~np.isnan(norm), axis=1))
+
+
+def _batch(rows: Rows, norm: np.ndarray) -> int:
+    """How many samples the step has: those of what went in, or else the most that a tensor has."""
+    counts = _counts(norm)
+    inputs = [counts[tensor.row] for tensor in rows.tensors if tensor.key.kind == "input"]
+    return int(max(inputs, default=0) or counts.max(initial=0))
 
 
 def _samples_at(facts: Facts, rows: Rows, place: int) -> dict[str, np.ndarray]:

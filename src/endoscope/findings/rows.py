@@ -40,8 +40,10 @@ class Tensor:
 class Rows:
     """All tensors of one sort (values, parameters, updates, gradients of a loss)."""
 
-    def __init__(self, keys: dict[int, Key], steps: int, read: Callable[[str], Matrix]) -> None:
+    def __init__(self, keys: dict[int, Key], steps: int, read: Callable[[str], Matrix], asked: set[str]) -> None:
+        """Names of statistics that somebody asks for are added to `asked`."""
         self._read = read
+        self._asked = asked
         self._steps = steps
         self._cache: dict[str, np.ndarray] = {}
         self.tensors: list[Tensor] = []
@@ -59,6 +61,7 @@ class Rows:
 
     def __getitem__(self, statistic: str) -> np.ndarray:
         """float32[tensors, steps]; NaN where a step has no such tensor."""
+        self._asked.add(statistic)
         if statistic not in self._cache:
             self._cache[statistic] = self._matrix(statistic)
         return self._cache[statistic]

@@ -97,6 +97,15 @@ def over_steps(ordinals: np.ndarray, values: np.ndarray, steps: Steps, type_: st
     return Series(numbers, values, types)
 
 
+def _in_order(table: pa.Table) -> pa.Table:
+    """What belongs to a recorded step is written with it, so it may stand before or after that of its neighbours."""
+    steps = to_numpy(table["step"].chunk(0)) if table.num_rows else np.empty(0, np.int64)
+    if not np.any(steps[1:] < steps[:-1]):
+        return table
+    order = np.argsort(steps, kind="stable")
+    return pa.table({name: arrays.take(table[name].chunk(0), order) for name in table.column_names})
+
+
 class Metrics(Mapping[str, Series]):
     """The metrics of all steps, recorded or not, by name."""
 
@@ -107,7 +116,7 @@ class Metrics(Mapping[str, Series]):
 
     @property
     def table(self) -> pa.Table:
-        """All of them in one table, in the order in which they were logged; each name and type is stored once."""
+        """All of them in one table, in the order of the steps; each name and type is stored once."""
         if self._table is None:
             self._table = self._made(self._read())
         return self._table
@@ -117,7 +126,7 @@ class Metrics(Mapping[str, Series]):
         # A newer version may have written more columns.
         columns = {name: found[name].combine_chunks() for name, _ in TABLES["metrics"]}
         texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
-        return pa.table(columns | texts)
+        return _in_order(pa.table(columns | texts))
 
     def __getitem__(self, name: str) -> Series:
         found = self._all().get(name)

@@ -83,7 +83,7 @@ def findings(path: str, size: int) -> list[str]:
     if size > _MOST_BYTES:
         return []
     found = [one for one in endoscope.diagnose(path) if one.severity != "info"]
-    lines = [f"    {one.severity.upper()}  {one.title}{f' at {one.node}' if one.node else ''}" for one in found]
+    lines = [f"    {one.severity.upper()}  {one.title}" for one in found]
     more = [f"    … and {len(found) - _MOST_FINDINGS} more"] if len(found) > _MOST_FINDINGS else []
     if not found:
         return ["no error and no warning was found in what was recorded."]

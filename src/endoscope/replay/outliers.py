@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,11 +23,14 @@ _GAP = 2  # usual operations between two unusual ones
 class Outliers:
     """Scores of all samples in all tensors of a trace: values, or gradients."""
 
-    def __init__(self, trace: Trace, gradients: bool, batch_dim: int = 0) -> None:
+    def __init__(
+        self, trace: Trace, gradients: bool, batch_dim: int = 0, size: int = 0, entered: Iterable[int] = ()
+    ) -> None:
+        """`size` of the batch and `entered`, the slots of what went into a model, beside what the trace knows."""
         self.trace = trace
         self.gradients = gradients
         self._values = WrongValues(trace)
-        self._maps = SampleMaps(trace, batch_dim)
+        self._maps = SampleMaps(trace, batch_dim, size, entered)
         if self._maps.size < FEWEST:
             raise BadArgument(
                 f"The batch of this trace has {self._maps.size} samples. What is unusual about one shows only beside "

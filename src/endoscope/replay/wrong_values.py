@@ -16,6 +16,11 @@ from endoscope.schema.ops import Kind
 
 #: An infinity from one of these was put there by somebody who wanted it, to mask something.
 _OUTSIDE = (Kind.CONSTANT, Kind.BUFFER, Kind.INPUT)
+#: What mixes elements with weights makes NaN of minus infinity: nobody hands it a mask.
+_MIXING = frozenset(
+    """linear matmul mm bmm addmm baddbmm einsum bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d layer_norm batch_norm group_norm instance_norm rms_norm""".split()
+)
 
 
 class WrongValues:
@@ -79,7 +84,9 @@ class WrongValues:
             return False
         source = self.recorder.sources.get(node)
         if source is not None:
-            return source.kind in _OUTSIDE and not bool((tensor == math.inf).any()) and not tensor.is_complex()
+            is_mask = source.kind in _OUTSIDE and not bool((tensor == math.inf).any()) and not tensor.is_complex()
+            readers = {self.recorder.nodes[child].facts.type for child in self.trace.children[node]}
+            return is_mask and not readers & _MIXING
         raw = self.recorder.nodes[node]
         wrong = [slot for slot in self.reads(node) if slot in self.wrong]
         if wrong:

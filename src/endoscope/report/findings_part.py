@@ -81,7 +81,7 @@ def _words(entry: Entry) -> Markup:
     finding = entry.finding
     return tag(
         "div",
-        tag("h4", tag("span", str(entry.number), class_="count"), finding.title, _where(finding)),
+        tag("h4", tag("span", str(entry.number), class_="count"), finding.title),
         tag("p", tag("b", finding.severity, class_="severity"), " ", tag("code", finding.check), class_="soft"),
         tag("p", finding.detail),
         _tiles(finding) if finding.check != NO_STEPS else None,

@@ -55,7 +55,7 @@ class Origin:
     def _what(self) -> str:
         samples = f" of sample{'s' if len(self.samples) > 1 else ''} {_listed(self.samples)}" if self.samples else ""
         if self.sort == OUTLIER:
-            return f"{self.node}{samples} is {self.value:.3g} usual spreads away from the others"
+            return f"{self._unusual()}{samples} is {self.value:.3g} usual spreads away from the others"
         if self.of.startswith("gradient") and self.operation in _HOLDERS:
             return f"the gradient of {self.node} has {self.value:g}{samples}"
         if self.operation in _HOLDERS:
@@ -63,11 +63,22 @@ class Origin:
         name = f"the backward pass of {self.operation}" if self.of.startswith("gradient") else self.operation
         return f"{name} {'made' if self.exact else 'or what is before it made'} {self.value:g}{samples}"
 
+    def _unusual(self) -> str:
+        """What an operation returned; where only nodes are known, the first of them that shows it."""
+        if self.step is None or self.operation in _HOLDERS or not self.exact:
+            return self.node
+        return f"the result of {self.operation}"
+
     def _where(self) -> str:
         place = f"at {self.source}" if self.source else ""
         return place if self.step is None else f"{place}{', ' if place else ''}step {self.step}"
 
     def _from(self) -> str:
+        if self.sort == OUTLIER and not self.exact:
+            names = [one.name for one in self.inputs if one.name and one.name != self.node]
+            named = ", ".join(names[-_MOST_NAMED:])
+            between = f"between {named} and {self.node}" if named else f"in {self.node} or before it"
+            return f"(the operation that made it so is somewhere {between})"
         return f"({'; '.join(map(str, self.inputs))})" if self.inputs else ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +101,7 @@ class Origin:
 
 _HOLDERS = frozenset(("input", "target", "parameter", "buffer", "constant"))
 _MOST_LISTED = 8
+_MOST_NAMED = 2  # nodes before an outlier: the nearest
 
 
 def _listed(samples: tuple[int, ...]) -> str:

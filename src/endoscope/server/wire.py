@@ -237,7 +237,7 @@ class Finding(TypedDict):
     id: str  # its name in the trial: stays the same while more is recorded
     check: str
     severity: Literal["info", "warning", "error"]
-    title: str  # a few words
+    title: str  # one sentence, which names the place
     detail: str  # a sentence with the numbers
     node: str  # where it begins: a node, a metric, or empty
     role: str

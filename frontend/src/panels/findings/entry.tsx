@@ -1,12 +1,12 @@
 /** One cause as one entry of the list; opened, it tells everything, and what probably follows from it. */
 import { useEffect, useRef } from "react";
 import type { Finding } from "../../api/types";
-import { placeOf, sourceName, timeWords, type Entry } from "../../model/findings";
+import { sourceName, timeWords, type Entry } from "../../model/findings";
 import { wholeNumber } from "../../model/numbers";
 import { findings } from "../../state/findings";
 import { Details } from "./details";
 import { Mark } from "./mark";
-import { Sentence } from "./text";
+import { Coded, Sentence } from "./text";
 import type { Show } from "./use_entries";
 
 export interface EntryProps {
@@ -61,7 +61,6 @@ interface HeadProps extends Pick<EntryProps, "trial" | "show" | "leads"> {
 }
 
 function Head({ trial, finding, isChosen, isOpen, show, leads }: HeadProps) {
-  const place = placeOf(finding);
   const press = (): void => {
     if (isChosen) findings.open(trial, null);
     else if (leads && finding.link) show(trial, finding);
@@ -71,8 +70,7 @@ function Head({ trial, finding, isChosen, isOpen, show, leads }: HeadProps) {
     <h3>
       <button type="button" aria-expanded={isOpen} aria-current={isChosen || undefined} onClick={press}>
         <Mark severity={finding.severity} />
-        <span className="finding-title">{finding.title}</span>
-        {place && <span className="finding-place">at <code>{place}</code></span>}
+        <span className="finding-title"><Coded>{finding.title}</Coded></span>
       </button>
     </h3>
   );

@@ -1,7 +1,6 @@
 /** What nobody wants to hear of: still there, and it can be heard again. */
 import { useEffect, useRef, useState } from "react";
 import type { SilencedCheck } from "../../api/types";
-import { titleAt } from "../../model/findings";
 import { findings } from "../../state/findings";
 import { Button } from "../../ui/parts";
 
@@ -34,7 +33,7 @@ export function SilencedList({ trial, silenced }: Props) {
           <li key={`${check}@${node}`}>
             <span>
               <code>{check}</code> {node === null ? "everywhere" : <>at <code>{node}</code></>}
-              <small>{hidden.length ? hidden.map(titleAt).join(", ") : "finds nothing at the moment"}</small>
+              <small>{hidden.length ? hidden.map(({ title }) => title).join(", ") : "finds nothing at the moment"}</small>
             </span>
             <Button
               label={`Undo: hear of ${check} ${node === null ? "everywhere" : `at ${node}`} again`}

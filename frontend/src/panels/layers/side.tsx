@@ -108,10 +108,10 @@ function Note({ entry, node, last }: NoteProps) {
       <p><Coded>{each.detail}</Coded></p>
       {each.remedies.length > 0 && <p><span>Try:</span> <Coded>{each.remedies.slice(0, 2).join(" ")}</Coded></p>}
       {each.source && <p><code>{sourceName(each.source)}</code></p>}
-      {each !== finding && <p>It probably follows from: {finding.title} in <code>{finding.node}</code>.</p>}
+      {each !== finding && <p>It probably follows from: <Coded>{finding.title}</Coded>.</p>}
       {i === 0 && elsewhere.length > 0 && (
         <p>
-          Probably follows from it: {elsewhere.slice(0, 3).map((more) => `${more.title} in ${more.node}`).join("; ")}
+          Probably follows from it: {elsewhere.slice(0, 3).map((more) => more.title).join("; ")}
           {elsewhere.length > 3 && ` and ${elsewhere.length - 3} more`}.
         </p>
       )}

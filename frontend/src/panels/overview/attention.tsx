@@ -103,21 +103,17 @@ function Line({ line, found }: { readonly line: OverviewFinding; readonly found:
   );
 }
 
-/** What, and in which layer; behind it the numbers. */
+/** What and where; behind it the numbers. */
 export function Say({ finding }: { readonly finding: Finding }) {
-  const { title, node, detail } = finding;
+  const { title, detail } = finding;
   const why = detail.split("; reported")[0].replace(/\.$/, "");
   return (
     <>
-      <b><Coded>{title.slice(0, 1).toUpperCase() + title.slice(1)}</Coded></b>
-      {node && <> in <code>{node}</code></>}:{" "}
-      <Coded>{why.slice(0, 1).toLowerCase() === why.slice(0, 1) ? why : lower(why)}</Coded>
+      <b><Coded>{title.slice(0, 1).toUpperCase() + title.slice(1)}</Coded></b>{". "}
+      <Coded>{why}</Coded>
     </>
   );
 }
-
-/** `The norm …` -> `the norm …`; `NaN …` stays. */
-const lower = (text: string): string => (/^[A-Z][a-z]*\s/.test(text) ? text[0].toLowerCase() + text.slice(1) : text);
 
 function Healthy({ found, table }: { readonly found: OverviewFindings | null; readonly table: OverviewTable }) {
   if (!found || !found.checked.some(Boolean)) {

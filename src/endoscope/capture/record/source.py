@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -39,22 +40,31 @@ _SPACES = (
 )  # fmt: skip
 
 
-_LAYERS = [layer for layer in vars(torch.nn.modules).values() if isinstance(layer, type)]
+_LAYERS = [layer for layer in vars(torch.nn.modules).values() if isinstance(layer, type) and hasattr(layer, "forward")]
+_forward = attrgetter("forward")
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
-_looked_at: list[list[int]] = []  # ids of what the names stood for the last time
+_looked_at: list[list[Any]] = []  # what the names stood for the last time
 
 
 def find_wrappers() -> None:
     """Look for names of torch that somebody has put a function of his own behind: it is no line of the user's."""
-    values = [*(list(vars(space).values()) for space in _SPACES), [vars(layer).get("forward") for layer in _LAYERS]]
-    now = [list(map(id, some)) for some in values]
-    if now == _looked_at:
+    values = [list(vars(space).values()) for space in _SPACES]
+    values.append(list(map(_forward, _LAYERS)))
+    if _is_known(values):
         return
-    _looked_at[:] = now
+    _looked_at[:] = values
     WRAPPERS.clear()
     for some in values:
         for value in some:
             _note_wrapper(value)
+
+
+def _is_known(values: list[list[Any]]) -> bool:
+    """Lists compare their elements by identity first, so this is the quickest way to see that nothing has changed."""
+    try:
+        return values == _looked_at
+    except Exception:  # somebody has put a tensor there, which compares element by element
+        return False
 
 
 def _note_wrapper(value: Any) -> None:

@@ -28,7 +28,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for place in np.flatnonzero(lasts(bad, there, 0.5, 3)).tolist():
         tensor = rows.tensors[int(chosen[place])]
         yield Seen(
-            severity=WARNING, title="asymmetric range before " + _reader(facts, tensor),
+            severity=WARNING, title=_title(facts, tensor),
             detail=f"{_reader(facts, tensor)} reads the result of {facts.type_of(tensor)}: its negative side "
             "reaches only "
             f"{usual[place]:.2g} times as far as its positive side (q01 against q99); reported below "
@@ -41,6 +41,10 @@ def _reader(facts: Facts, tensor: Tensor) -> str:
     """The function that needs both sides, if there is one."""
     readers = (facts.structure.type.get(place, "") for place in facts.structure.readers(tensor.place))
     return next((name for name in readers if name in SIGMOIDS | SOFTMAXES | LOSSES_OF_LOGITS), "")
+
+
+def _title(facts: Facts, tensor: Tensor) -> str:
+    return f"{facts.type_of(tensor)} cuts negative numbers short just before {_reader(facts, tensor)}"
 
 
 CHECK = Check(

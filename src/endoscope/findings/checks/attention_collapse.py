@@ -25,7 +25,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     usual = median_where(sharpness, bad)
     for place in np.flatnonzero(lasts(bad, late(there), 0.8, 3)).tolist():
         yield Seen(
-            severity=WARNING, title="attention has collapsed",
+            severity=WARNING, title="nearly every row of attention looks at a single place",
             detail=f"The squares of the probabilities of a row add up to {usual[place]:.2f} (1 means that each "
             "looks at a "
             f"single place); reported from {limits['sharpness']:g} on.",

@@ -41,8 +41,10 @@ def _all_zero(facts: Facts, first: int, mask: np.ndarray) -> Iterator[Seen]:
         and rows["abs_max"][tensor.row, first] == 0 and facts.parameter_gradients[tensor.row, first] == 0
     ]  # fmt: skip
     if zero:
+        others = f" and {len(zero) - 1} other weights begin" if len(zero) > 1 else " begins"
+        told = f"`{zero[0].node}`{others} as zero"
         yield Seen(
-            severity=ERROR, title="weights begin as zero and get no gradient",
+            of_the_run=True, severity=ERROR, title=f"{told} and get no gradient",
             detail=f"At step {facts.numbers[first]} all elements of {len(zero)} weights are zero, and so are their "
             "gradients: these layers cannot begin to learn, because all their units are identical.",
             value=0.0, threshold=0.0, tensor=zero[0], cause="zero", also=tuple(tensor.node for tensor in zero[1:]),
@@ -61,14 +63,16 @@ def _judge(facts: Facts, tensor: Tensor, first: int, mask: np.ndarray, limits: L
     gain = std * np.sqrt(fan_in)
     if std == 0 and gain == 0 and largest > 0 and min(tensor.key.shape[:2]) > 1:
         yield Seen(
-            severity=ERROR, title="all weights begin equal",
+            of_the_run=True, severity=ERROR,
+            title="all weights begin with the same size, so all units learn the same",
             detail=f"All weights are {largest:g} in size at step {facts.numbers[first]}, so all units learn the same.",
             value=0.0, threshold=0.0, cause="equal", **where,
         )  # fmt: skip
     elif largest > 0 and (gain > limits["high"] or gain < limits["low"]):
         limit = limits["high"] if gain > limits["high"] else limits["low"]
         yield Seen(
-            severity=WARNING, title="weights begin too " + ("large" if gain > limits["high"] else "small"),
+            of_the_run=True, severity=WARNING,
+            title=f"weights begin too {'large' if gain > limits['high'] else 'small'} for {fan_in} inputs",
             detail=f"Their standard deviation times the root of the {fan_in} inputs is {gain:.2g}; between 0.5 "
             "and 1.5 is "
             f"usual, and {'above' if gain > limits['high'] else 'below'} {limit:g} is reported.",

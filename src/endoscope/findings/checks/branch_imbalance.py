@@ -44,7 +44,9 @@ def _judge(facts: Facts, rows: Rows, norm: np.ndarray, starts: list[int], limits
     value = float(np.median(ratio[there]))
     if value > limits["ratio"]:
         yield Seen(
-            severity=WARNING, title="branches with unequal gradients",
+            severity=WARNING,
+            title=f"the gradient is {1 / value:.2g} times that of `{rows.tensors[starts[large]].node}`, which reads "
+            "the same tensor",
             detail=f"The gradient at {rows.tensors[starts[large]].node} is {value:.3g} times that at "
             f"{rows.tensors[starts[small]].node}, "
             "although both read "

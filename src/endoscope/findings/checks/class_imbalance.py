@@ -28,8 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         share = _largest_share(facts, row, there)
         if share > limits["share"]:
             yield Seen(
-                severity=WARNING, title="one class is far more frequent",
-                detail=f"{share:.0%} of the targets are the same, or more; reported above {limits['share']:.0%}.",
+                severity=WARNING, title=f"{share:.0%} of the targets are one class",
+                detail=f"{share:.0%} of the targets or more are the same; reported above {limits['share']:.0%}.",
                 value=share, threshold=limits["share"], tensor=rows.tensors[row],
                 **facts.steps_where(late(there[None], 1.0)[0]),
             )  # fmt: skip

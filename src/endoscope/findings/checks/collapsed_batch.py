@@ -76,7 +76,9 @@ def _seen(facts: Facts, tensor: Tensor, found_at: list[tuple[int, float]], limit
         mask[place] = True
     value = float(np.median([value for place, value in found_at if mask[place]]))
     return Seen(
-        severity=WARNING, title="all samples look the same", detail=f"{text.format(value)}; reported below {limit:g}.",
+        severity=WARNING,
+        title="all samples of a batch give nearly the same result",
+        detail=f"{text.format(value)}; reported below {limit:g}.",
         value=value, threshold=limit, tensor=tensor, **facts.steps_where(mask),
     )  # fmt: skip
 

@@ -32,7 +32,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         gain = _gain(facts, pair)
         agree = gain > limits["gain"] and over_all > limits["opposite"]  # exactly opposite: a wrong sign
         yield Seen(
-            severity=INFO if agree else WARNING, title="losses in conflict",
+            severity=INFO if agree else WARNING,
+            title=f"the losses {pair[0]!r} and {pair[1]!r} pull shared weights in opposite directions",
             detail=f"The gradients of {pair[0]!r} and {pair[1]!r} point in opposite directions: the median cosine over "
             f"{len(usual)} shared weights is {over_all:.2f}; reported below {limits['cosine']:g}. Most here: "
             f"{usual[row]:.2f}."

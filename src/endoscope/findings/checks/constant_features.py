@@ -38,7 +38,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[steps[row]] = True
         yield Seen(
-            severity=WARNING, title="constant input features",
+            severity=WARNING, title=f"{same.sum()} of {len(same)} features are the same for every sample",
             detail=f"{same.sum()} of {len(same)} features of the input are the same for every sample; reported from "
             f"{limits['share']:.0%} on.",
             value=share, threshold=limits["share"], tensor=rows.tensors[row], **facts.steps_where(mask),

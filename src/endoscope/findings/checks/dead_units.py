@@ -58,7 +58,7 @@ def _judge(facts: Facts, tensor: Tensor, shares: list[tuple[int, float]], count:
     mask[since:] = facts.values.there[tensor.row, since:]
     yield Seen(
         severity=ERROR if share >= limits["error_share"] else WARNING,
-        title="dead units",
+        title=f"{share:.0%} of {count} units are zero for every sample",
         detail=f"{share:.0%} of {count} units are zero for every sample of the last steps; "
         f"reported from {limits['share']:.0%} on.",
         value=share, threshold=limits["share"], tensor=tensor, **facts.steps_where(mask),

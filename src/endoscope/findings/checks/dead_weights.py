@@ -25,8 +25,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for place in np.flatnonzero(lasts(bad, there, 0.9, 3)).tolist():
         value = max(float(np.nanmedian(share[place])), 0.98 if small[place].any() else 0.0)
         yield Seen(
-            severity=WARNING, title="weights are zero",
-            detail=f"{value:.0%} of its elements are smaller than {limits['size']:g}; reported from "
+            severity=WARNING, title=f"{value:.0%} of the weights are as good as zero",
+            detail=f"{value:.0%} of the elements are smaller than {limits['size']:g}; reported from "
             f"{limits['share']:.0%} on.",
             value=value, threshold=limits["share"], tensor=rows.tensors[int(weights[place])],
             **facts.steps_where(bad[place]),

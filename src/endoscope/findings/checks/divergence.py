@@ -21,7 +21,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         first, last = first_level(values), last_level(values)
         if falls_without_end(values, limits):
             yield Seen(
-                severity=WARNING, title=f"{curve.name} falls below zero without end",
+                of_the_run=True, severity=WARNING, title=f"`{curve.name}` falls below zero without end",
                 detail=f"{curve.name} went from {first:.3g} to {last:.3g}, and falls faster and faster: it has no "
                 "lower bound.",
                 value=abs(last), threshold=abs(first), cause="down", causes=_NO_BOUND, remedies=_BOUND,
@@ -35,7 +35,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         alone = len({other.name for other in facts.losses}) == 1
         where = np.flatnonzero(curve.values > limits["factor"] * first)
         yield Seen(
-            severity=ERROR if alone or factor > 100 else INFO, title="the loss goes up",
+            of_the_run=True, severity=ERROR if alone or factor > 100 else INFO,
+            title=f"`{curve.name}` ended {factor:.3g} times as high as it began",
             detail=f"{curve.name} began at {first:.3g} and ended at {last:.3g}, {factor:.3g} times as much"
             f"{_broken(curve)}; reported from {limits['factor']:g} times on.",
             value=factor, threshold=limits["factor"], **curve.at(where),

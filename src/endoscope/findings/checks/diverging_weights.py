@@ -26,7 +26,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for place in np.flatnonzero(bad).tolist():
         mask = there[place] & (size[place] > limits["growth"] * first[place])
         yield Seen(
-            severity=WARNING, title="weights grow without end",
+            of_the_run=True, severity=WARNING,
+            title=f"weights have grown {growth[place]:.2g} times, and still grow",
             detail=f"Their mean size grew from {first[place]:.2g} to {last[place]:.2g} and still grows; reported from "
             f"{limits['growth']:g} times on.",
             value=float(growth[place]), threshold=limits["growth"], tensor=rows.tensors[int(weights[place])],

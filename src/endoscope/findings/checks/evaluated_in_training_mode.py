@@ -23,7 +23,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     held_out = [curve.name for curve in facts.metrics if curve.is_held_out]
     name, kind = next(iter(modules.items()))
     yield Seen(
-        severity=WARNING if held_out else INFO, title="the model is evaluated in training mode",
+        of_the_run=True, severity=WARNING if held_out else INFO,
+        title="the model is evaluated in training mode",
         detail=f"{count} forward passes without gradients ran in training mode, and none in evaluation mode; "
         f"{len(modules)} modules such as {name} ({kind}) compute something else in training mode.",
         value=float(count), threshold=limits["passes"], node=name, also=tuple(held_out),

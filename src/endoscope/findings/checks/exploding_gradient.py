@@ -31,10 +31,12 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     largest = float(total.max())
     row = int(np.argmax(squares[:, bad].sum(axis=1)))
+    name = facts.parameters.tensors[row].node
     yield Seen(
-        severity=ERROR if largest > limits["error_norm"] else WARNING, title="exploding gradient",
+        severity=ERROR if largest > limits["error_norm"] else WARNING,
+        title=f"the norm of the whole gradient reaches {largest:.2g}, most of it in `{name}`",
         detail=f"The norm of the gradient over all parameters reaches {largest:.2g}, {float(first):.2g} at first; "
-        f"reported above {limit:.2g}. Most of it is in this parameter.",
+        f"reported above {limit:.2g}. Most of it is in `{name}`.",
         value=largest, threshold=float(limit), tensor=facts.parameters.tensors[row], **facts.steps_where(bad),
     )  # fmt: skip
 

@@ -36,7 +36,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             first = next(sample for _, share, sample in found if share > limits["share"])
             value = float(np.median(shares))
             yield Seen(
-                severity=WARNING, title="gradient of a few samples",
+                severity=WARNING, title=f"a single sample has {value:.0%} of the gradient of its batch",
                 detail=f"One sample has {value:.0%} of the gradient of its batch (norm, median over steps); "
                 "reported from "
                 f"{limits['share']:.0%} on.",

@@ -39,8 +39,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     counted = found[row] & (own > 0)
     ratio = float(np.median(left[row][counted] / own[counted])) if counted.any() else float("inf")
     names = tuple(facts.parameters.tensors[one].node for one in found if one != row)
+    told = f"`{facts.parameters.tensors[row].node}`" + (f" and {len(names)} other parameters" if names else "")
     yield Seen(
-        severity=ERROR, title="gradients are not set to zero between steps",
+        of_the_run=True, severity=ERROR, title=f"the gradients of {told} are not set to zero between steps",
         detail=f"At {np.count_nonzero(found[row])} recorded steps the gradients of earlier steps were still there "
         f"when backward() began, in {len(found)} parameters, and were added to: their norm is {ratio:.2g} times that "
         "of the step's own gradient (median).",

@@ -28,7 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         node = rows.tensors[int(chosen[place])].node
         mask = there[place] & (std[place] > limits["growth"] * first[place])
         yield Seen(
-            severity=WARNING, title="growing activations",
+            of_the_run=True, severity=WARNING,
+            title=f"activations have grown {growth[place]:.2g} times, and still grow",
             detail=f"The standard deviation of `{node}` grew from {first[place]:.2g} to "
             f"{last[place]:.2g} and still "
             f"grows; reported from {limits['growth']:g} times on.",

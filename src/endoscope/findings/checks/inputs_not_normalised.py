@@ -34,7 +34,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             told = text.format(usual[place])
             side = "below" if name == "low" else "above"
             yield Seen(
-                severity=WARNING, title="input is not normalised",
+                severity=WARNING, title=f"the numbers are not normalised: {told}",
                 detail=f"Over the batch {told} (median over steps); reported {side} {limits[name]:g}.",
                 value=float(usual[place]), threshold=limits[name], tensor=rows.tensors[int(chosen[place])], cause=name,
                 **facts.steps_where(bad[place]),
@@ -54,7 +54,8 @@ def _targets(facts: Facts, limits: Limits) -> Iterator[Seen]:
     usual = median_where(size, bad)
     for place in np.flatnonzero(lasts(bad, rows.there[chosen], 0.8, 2)).tolist():
         yield Seen(
-            severity=WARNING, title="targets are not normalised",
+            severity=WARNING,
+            title=f"the targets are not normalised: they are about {usual[place]:.2g} in size",
             detail=f"The root mean square of the targets is {usual[place]:.3g} (median over steps), and what an "
             f"untrained network returns is about 1; reported above {limits['target']:g}.",
             value=float(usual[place]), threshold=limits["target"], tensor=rows.tensors[int(chosen[place])],

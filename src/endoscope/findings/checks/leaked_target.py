@@ -40,7 +40,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             mask = np.zeros(len(facts.steps), dtype=bool)
             mask[places] = True
             yield Seen(
-                severity=WARNING, title=f"the target stands in the input, as feature {int(np.argmax(same))}",
+                severity=WARNING, title=f"feature {int(np.argmax(same))} of the input is the target itself",
                 detail=f"Feature {int(np.argmax(same))} of the input has the mean and the spread of the target in each "
                 f"of {len(places)} batches: the answer is part of the question.",
                 value=1.0, threshold=0.0, tensor=rows.tensors[row], also=(rows.tensors[target_row].node,),

@@ -35,7 +35,7 @@ def _zero(curve: Curve, values: np.ndarray, limits: Limits) -> Iterator[Seen]:
     share = begins / len(values)
     if share > limits["zero_share"] and begins >= 5:
         yield Seen(
-            severity=WARNING, title=f"the learning rate `{curve.name}` is zero",
+            of_the_run=True, severity=WARNING, title=f"the learning rate `{curve.name}` is zero",
             detail=f"At the first {begins} of {len(values)} steps {curve.name} is 0: nothing is learned there.",
             value=share, threshold=limits["zero_share"], cause=f"zero {curve.name}",
             causes=(
@@ -100,7 +100,8 @@ def _of_one_group(facts: Facts, curve: Curve, values: np.ndarray, largest: float
     """One group thousands of times below the largest, all the time: seldom meant."""
     if len(facts.rates) > 1 and 0 < values.max() < limits["group"] * largest:
         yield Seen(
-            severity=WARNING, title=f"the learning rate of the group `{curve.name}` is far below the others",
+            of_the_run=True, severity=WARNING,
+            title=f"the learning rate of the group `{curve.name}` is far below the others",
             detail=f"{curve.name} is {values.max():.2g} and that of another group {largest:.2g}, "
             f"{largest / values.max():.2g} times as much; reported from {1 / limits['group']:g} times on.",
             value=float(values.max() / largest), threshold=limits["group"], cause=f"group {curve.name}",
@@ -123,14 +124,14 @@ def _unusual(facts: Facts, name: str, group: dict[str, Any], limits: Limits) -> 
     common: dict[str, Any] = {"node": "lr", **facts.steps_where(np.ones(len(facts.steps), dtype=bool))}
     if name in _ADAPTIVE and rate > limits["adaptive"]:
         yield Seen(
-            severity=WARNING, title=f"the learning rate {rate:g} is large for {name}",
+            of_the_run=True, severity=WARNING, title=f"the learning rate {rate:g} is large for {name}",
             detail=f"{name} moves every weight by about its learning rate, {rate:g}, at each step, whatever the size "
             f"of the gradient; 0.001 is usual, and above {limits['adaptive']:g} is reported.",
             value=rate, threshold=limits["adaptive"], cause="large", **common,
         )  # fmt: skip
     if name == "SGD" and 0 < momentum < limits["swapped"] and rate > 0.5:
         yield Seen(
-            severity=WARNING, title="learning rate and momentum of SGD seem to be swapped",
+            of_the_run=True, severity=WARNING, title="learning rate and momentum of SGD seem to be swapped",
             detail=f"The learning rate is {rate:g} and the momentum {momentum:g}; the other way round is usual.",
             value=rate, threshold=0.5, cause="swapped",
             causes=("Positional arguments: SGD(parameters, lr, momentum).",),
@@ -140,7 +141,8 @@ def _unusual(facts: Facts, name: str, group: dict[str, Any], limits: Limits) -> 
     if decay < 0 or decay >= limits["decay"]:
         strong = decay > 0
         yield Seen(
-            severity=WARNING, title=f"the weight decay {decay:g} of {name} is {'strong' if strong else 'negative'}",
+            of_the_run=True, severity=WARNING,
+            title=f"the weight decay {decay:g} of {name} is {'strong' if strong else 'negative'}",
             detail=f"weight_decay is {decay:g}; 0 to 0.1 is usual, and from {limits['decay']:g} on is reported. "
             + ("It pulls all weights towards zero." if strong else "Weights grow without end."),
             value=decay, threshold=limits["decay"], cause="decay",
@@ -161,7 +163,8 @@ def _of_averages(name: str, group: dict[str, Any], momentum: float, common: dict
         told = f"its eps is {group['eps']:g}, so it hardly divides by the size of gradients any more; 1e-8 is usual"
     if told:
         yield Seen(
-            severity=WARNING, title=f"unusual settings of {name}", detail=f"{told[:1].upper()}{told[1:]}.",
+            of_the_run=True, severity=WARNING,
+            title=f"unusual settings of {name}", detail=f"{told[:1].upper()}{told[1:]}.",
             value=1.0, threshold=0.0, cause="settings", causes=("A typing error, or arguments in the wrong order.",),
             remedies=("Name the arguments, and begin with the defaults of the optimizer.",), **common,
         )  # fmt: skip

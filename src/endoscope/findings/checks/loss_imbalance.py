@@ -28,7 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             continue
         row = int(np.argmax(np.where(shared, np.maximum(a, b), 0).sum(axis=1)))
         yield Seen(
-            severity=WARNING, title="one loss drowns another",
+            severity=WARNING,
+            title=f"the gradient of the loss {large!r} is {max(ratio, 1 / ratio):.3g} times that of {small!r}",
             detail=f"The gradient of {large!r} is {max(ratio, 1 / ratio):.3g} times that of {small!r} in the "
             "parameters "
             f"that both reach (median over steps); reported above {limits['ratio']:g}.",

@@ -78,7 +78,8 @@ def _seen(
 ) -> Seen:
     at = facts.value_at(said["node"])
     return Seen(
-        severity=WARNING, title=title, detail=f"{detail[:1].upper()}{detail[1:]}.", value=1.0, threshold=0.0,
+        of_the_run=True, severity=WARNING,
+        title=title, detail=f"{detail[:1].upper()}{detail[1:]}.", value=1.0, threshold=0.0,
         tensor=at, node=said["node"] or said["module"] or "loss", source=said["source"], cause=title, causes=causes,
         remedies=remedies, also=_read_by(facts, at), **facts.steps_of(said["node"]),
     )  # fmt: skip

@@ -28,7 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             continue  # many in a row are no spike
         worst = int(places[np.argmax(factor[places])])
         yield Seen(
-            severity=WARNING, title="loss spike",
+            of_the_run=True, severity=WARNING,
+            title=f"`{curve.name}` jumps to {factor[worst]:.3g} times its level at step {finite.numbers[worst]}",
             detail=f"At step {finite.numbers[worst]} {curve.name} is {values[worst]:.3g}, {factor[worst]:.3g} "
             "times the "
             f"median of the {window} steps before; reported from {limits['factor']:g} times on.",

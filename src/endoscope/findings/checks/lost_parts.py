@@ -31,7 +31,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         if share >= limits["share"]:
             detail = f"{np.count_nonzero(missing)} of {len(missing)} recorded steps have no {part}. {as_sentence(why)}"
             yield Seen(
-                severity=WARNING, title=f"steps without {part}", detail=detail, value=share, threshold=limits["share"],
+                of_the_run=True, severity=WARNING,
+                title=f"{share:.0%} of the recorded steps have no {part}", detail=detail,
+                value=share, threshold=limits["share"],
                 cause=part, node="", **facts.steps_where(missing),
             )  # fmt: skip
 

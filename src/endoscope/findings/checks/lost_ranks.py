@@ -24,7 +24,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if share >= limits["share"]:
         ranks = sorted({rank for gone in tables.lacking.values() for rank in gone})
         yield Seen(
-            severity=WARNING, title="ranks are missing",
+            of_the_run=True, severity=WARNING, title="ranks are missing",
             detail=f"Of {np.count_nonzero(lacking)} of {len(lacking)} recorded steps there is nothing of "
             f"{reasons.named(ranks)}. What all ranks have together is not known there, and was not checked.",
             value=share, threshold=limits["share"], cause="missing", **facts.steps_where(lacking),
@@ -33,7 +33,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     share = len(untied) / max(len(tables.arrangements), 1)
     if share >= limits["untied"]:
         yield Seen(
-            severity=WARNING, title="ranks that nothing ties together",
+            of_the_run=True, severity=WARNING, title="ranks that nothing ties together",
             detail=f"Of {len(untied)} of {len(tables.arrangements)} tensors nothing says how those of several ranks "
             "belong together, so what they are together was not checked.",
             value=share, threshold=limits["untied"], cause="untied",

@@ -25,8 +25,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     value = median_where(ratio, bad)
     for place in np.flatnonzero(lasts(bad, late(rows.there[chosen]), 0.8, 3)).tolist():
         yield Seen(
-            severity=INFO, title="massive activations",
-            detail=f"Its largest element is {value[place]:.3g} times as large as its quartiles (median over steps); "
+            severity=INFO, title=f"a few elements are {value[place]:.3g} times as large as most others",
+            detail=f"The largest element is {value[place]:.3g} times as large as the quartiles (median over steps); "
             f"reported above {limits['ratio']:g}, if it is larger than {limits['size']:g}.",
             value=float(value[place]), threshold=limits["ratio"], tensor=rows.tensors[int(chosen[place])],
             **facts.steps_where(bad[place]),

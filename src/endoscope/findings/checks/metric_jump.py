@@ -54,7 +54,8 @@ def _jumps(curve: Curve, limits: Limits) -> Iterator[Seen]:
         return
     at = int(np.argmax(np.where(bad, values / usual, 0)))
     yield Seen(
-        severity=WARNING, title=f"the metric `{name}` jumps",
+        of_the_run=True, severity=WARNING,
+        title=f"the metric `{name}` jumps to {values[at] / usual[at]:.3g} times its level at step {curve.numbers[at]}",
         detail=f"At step {curve.numbers[at]} {name} is {values[at]:.3g}, {values[at] / usual[at]:.3g} times the "
         f"median of the {window} values before, and more than twice what it ever was; reported from "
         f"{limits['factor']:g} times on.",

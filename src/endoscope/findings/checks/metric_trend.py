@@ -38,7 +38,8 @@ def _falls(curve: Curve, limits: Limits) -> Iterator[Seen]:
     drop = first.mean() - last.mean()
     if drop > limits["sigmas"] * spread and drop > limits["drop"] * max(abs(first.mean()), 1e-12):
         yield Seen(
-            severity=WARNING, title=f"the metric `{curve.name}` falls, although its name says that it should rise",
+            of_the_run=True, severity=WARNING,
+            title=f"the metric `{curve.name}` falls, although its name says that it should rise",
             detail=f"{curve.name} began at {first.mean():.3g} and is {last.mean():.3g} now (means of {part} steps).",
             value=float(drop), threshold=limits["drop"] * abs(float(first.mean())), cause=f"falls {curve.name}",
             causes=(
@@ -63,7 +64,8 @@ def _apart(curve: Curve, own: list[Curve], limits: Limits) -> Iterator[Seen]:
         behind = missed < 0.15 * gained if is_score else missed > 0.15 * gained
         if is_better and behind:
             yield Seen(
-                severity=WARNING, title=f"`{curve.name}` stays bad while `{other.name}` becomes good",
+                of_the_run=True, severity=WARNING,
+                title=f"`{curve.name}` stays bad while `{other.name}` becomes good",
                 detail=f"{other.name} went from {began:.3g} to {training:.3g}, {curve.name} only from {first:.3g} to "
                 f"{last:.3g}: what is learned does not hold on held-out data at all.",
                 value=float(abs(missed)), threshold=float(abs(gained)), cause=f"apart {curve.name}",
@@ -110,7 +112,8 @@ def _parts_of_the_loss(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 large = metrics[int(np.argmax(shares))]
                 terms = " + ".join(f"{w:.3g} · {m.name}" for w, m in zip(weights, metrics, strict=True))
                 yield Seen(
-                    severity=WARNING, title=f"`{large.name}` outweighs `{metric.name}` in the loss",
+                    of_the_run=True, severity=WARNING,
+                    title=f"`{large.name}` outweighs `{metric.name}` in the loss",
                     detail=f"The loss is {terms}. It falls by {fall(loss.finite.values):.0%}, and {metric.name} stays: "
                     f"{first_level(metric.values):.3g} at first, {last_level(metric.values):.3g} at the end.",
                     value=others / float(max(shares[place], 1e-30)), threshold=limits["outweighed"],

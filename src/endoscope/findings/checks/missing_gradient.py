@@ -30,10 +30,11 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[places] = True
         read = bool(facts.structure.children.get(tensor.place))
-        how = "It is used in the forward pass, but no path leads from it to a loss" if read else "It is never used"
+        how = "It is used in the forward pass, but no path leads from there to a loss" if read else "It is never used"
         yield Seen(
-            severity=WARNING, title="no gradient",
-            detail=f"{how}: it requires a gradient and got none at {len(places)} of {with_gradients} recorded steps.",
+            severity=WARNING, title="the parameter gets no gradient",
+            detail=f"{how}: the parameter requires a gradient and got none at {len(places)} of "
+            f"{with_gradients} recorded steps.",
             value=len(places) / with_gradients, threshold=1.0, tensor=tensor, cause="used" if read else "unused",
             **facts.steps_where(mask),
         )  # fmt: skip

@@ -25,7 +25,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if len(chained) + 1 < limits["layers"]:
         return
     yield Seen(
-        severity=WARNING, title=f"{len(chained) + 1} layers in a row have no activation between them",
+        of_the_run=True, severity=WARNING,
+        title=f"{len(chained) + 1} layers in a row have no activation between them",
         detail=f"The model calls {', '.join(sorted(linear))} and nothing that is not linear: together its layers can "
         "do no more than a single one.",
         value=float(len(chained) + 1), threshold=limits["layers"], tensor=chained[0],

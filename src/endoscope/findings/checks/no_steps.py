@@ -35,7 +35,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     why = _running(recording) or _damaged(recording) or _lost(recording) or _unwanted(recording) or _silent(recording)
     yield Seen(
-        severity=why.severity, title=_TITLE + (" yet" if completeness.is_running(recording) else ""), detail=why.detail,
+        severity=why.severity,
+        title=_TITLE + (" yet" if completeness.is_running(recording) else ""), detail=why.detail,
         value=0.0, threshold=1.0, steps=np.empty(0, np.int64), causes=why.causes, remedies=why.remedies,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, INFO
 from endoscope.findings.functions import ATTENTIONS, MASKS, SOFTMAXES
-from endoscope.findings.origin_nonfinite import recorded_origins
+from endoscope.findings.origin_noted import recorded_origins
 from endoscope.findings.rows import Rows, Tensor
 from endoscope.schema.origin import Origin
 
@@ -32,7 +32,7 @@ def _at_the_end(facts: Facts, names: list[str]) -> Seen:
     row = facts.parameters.row_of.get((names[0], "", 1))
     last = facts.steps_where(np.arange(len(facts.steps)) == int(np.argmax(facts.numbers)))
     return Seen(
-        severity=ERROR, title=f"{len(names)} parameters hold NaN or infinity at the end",
+        of_the_run=True, severity=ERROR, title=f"{len(names)} parameters hold NaN or infinity at the end",
         detail="The recorded steps are finite, and when the run was closed the parameters were not: a step that was "
         "not recorded made them NaN or infinite. Record every step to see which operation it was: "
         "`endoscope.Run(root, when=1)`.",
@@ -97,7 +97,7 @@ def _producers(
         samples = origin.samples if origin is not None else ()
         yield Seen(
             severity=INFO if skipped else ERROR,
-            title="NaN or infinity" + (" in a gradient" if is_gradient else ""),
+            title=_title(rows, tensor, first, is_gradient, origin),
             detail=_detail(facts, rows, tensor, first, skipped, origin),
             value=float(count[tensor.row, first]), threshold=0.0, tensor=tensor,
             samples=samples or facts.samples_with(tensor, first, ("nans", "infs")),
@@ -114,6 +114,15 @@ def _by_node(origins: list[Origin], nodes: list[str]) -> dict[str, Origin]:
     if origins and not any(node in found for node in nodes):
         found[nodes[0]] = origins[0]
     return found
+
+
+def _title(rows: Rows, tensor: Tensor, first: int, is_gradient: bool, origin: Origin | None) -> str:
+    what = "NaN" if rows["nans"][tensor.row, first] > 0 else "infinity"
+    where = f"the gradient holds {what}" if is_gradient else f"{what} appears"
+    if origin is None or not origin.source or not origin.exact:
+        return where
+    samples = f" of sample {origin.samples[0]}" if len(origin.samples) == 1 else ""
+    return f"{where}, made by {origin.operation}{samples}"
 
 
 def _detail(facts: Facts, rows: Rows, tensor: Tensor, first: int, skipped: bool, origin: Origin | None) -> str:

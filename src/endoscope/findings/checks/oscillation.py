@@ -27,7 +27,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         swings = len(turns) > 0 and float(turns.mean()) > limits["turns"]
         if size > limits["jump"] and (stays or swings):
             yield Seen(
-                severity=WARNING, title="the loss jumps up and down",
+                severity=WARNING, title=f"`{curve.name}` jumps by {size:.0%} of its level from step to step",
                 detail=f"From one step to the next {curve.name} changes by {size:.0%} of its level (median), "
                 f"{'up and down in turns' if swings else 'and gets no lower'}; reported from {limits['jump']:.0%} on.",
                 value=size, threshold=limits["jump"], **curve.at(np.arange(len(values) // 3, len(curve))),

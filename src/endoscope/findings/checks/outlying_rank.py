@@ -50,7 +50,7 @@ def _of(facts: Facts, limits: Limits, curves: _Curves) -> Seen | None:
     mask = np.zeros(len(facts.steps), bool)
     mask[steps] = True
     return Seen(
-        severity=ERROR if is_broken else WARNING, title=f"rank {rank} stands out",
+        severity=ERROR if is_broken else WARNING, title=f"{curves.name} of rank {rank} {told}",
         detail=f"{curves.name[:1].upper()}{curves.name[1:]} of rank {rank} {told}, at {len(steps)} of "
         f"{values.shape[1]} steps, first at step {facts.numbers[first]}{micro}.",
         value=factor, threshold=limits["factor"], node=curves.name, cause=f"rank {rank}", **facts.steps_where(mask),

@@ -28,7 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         is_large = last - smooth[lowest] > limits["of_the_fall"] * fallen  # else all but nothing of it is lost again
         if rise > limits["rise"] and is_large and lowest < 0.8 * len(curve) and any(after):
             yield Seen(
-                severity=WARNING, title="overfitting",
+                severity=WARNING,
+                title=f"`{curve.name}` has risen by {rise:.0%}, while the training loss went on falling",
                 detail=f"{curve.name} was {smooth[lowest]:.3g} at step {curve.numbers[lowest]} and is {last:.3g} now, "
                 f"{rise:.0%} more, while the training loss went on falling; reported from {limits['rise']:.0%} on.",
                 value=float(rise), threshold=limits["rise"], **curve.at(np.arange(lowest, len(curve))),

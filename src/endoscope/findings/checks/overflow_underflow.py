@@ -23,8 +23,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         for place in np.flatnonzero(near.any(axis=1)).tolist():
             value = float(np.nanmax(rows["abs_max"][half[place]]))
             yield Seen(
-                severity=WARNING, title="close to overflow",
-                detail=f"Its largest element is {value:.3g}; float16 ends at 65,504, and {limits['high']:.0%} "
+                severity=WARNING, title=f"float16 numbers reach {value:.3g}, close to overflow",
+                detail=f"The largest element is {value:.3g}; float16 ends at 65,504, and {limits['high']:.0%} "
                 "of that is "
                 "reported.",
                 value=value, threshold=limits["high"] * LARGEST_HALF, tensor=rows.tensors[int(half[place])],
@@ -41,8 +41,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         for place in np.flatnonzero(lasts(bad, found.there[chosen], 0.5, 3)).tolist():
             share = float(np.nanmedian(zero[place]))
             yield Seen(
-                severity=WARNING, title="gradient underflow",
-                detail=f"{share:.0%} of its gradient is zero and the rest is below {limits['low']:g}: float16 has no "
+                severity=WARNING, title=f"{share:.0%} of the float16 gradient is rounded to zero",
+                detail=f"{share:.0%} of the gradient is zero and the rest is below {limits['low']:g}: float16 has no "
                 f"smaller numbers. Reported from {limits['zeros']:.0%} on.",
                 value=share, threshold=limits["zeros"], tensor=found.tensors[int(chosen[place])], cause="low",
                 **facts.steps_where(bad[place]),

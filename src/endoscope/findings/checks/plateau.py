@@ -25,7 +25,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         for curve in curves:
             last = last_level(curve.finite.values, _END)
             yield Seen(
-                severity=WARNING, title=f"{curve.name} stays at the level of guessing",
+                of_the_run=True, severity=WARNING,
+                title=f"`{curve.name}` stays at the level of guessing, {chance:.3g}",
                 detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and {words} costs "
                 f"{chance:.4g}: nothing is learned about the targets.",
                 value=last / chance, threshold=1 - limits["chance"], remedies=CHECK.remedies[:1] + _AT_CHANCE,
@@ -38,7 +39,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         values = curve.finite.values
         first, last, gain = first_level(values), last_level(values, _END), fall(values, _END)
         yield Seen(
-            severity=WARNING, title="the loss does not go down",
+            of_the_run=True, severity=WARNING,
+            title=f"`{curve.name}` has not gone down in {len(values)} steps",
             detail=f"{curve.name} is {last:.4g} after {len(values)} steps and began at {first:.4g}: "
             f"{_change(gain)}; a fall of less than {limits['gain']:.0%} is reported.",
             value=gain, threshold=limits["gain"], **curve.at(np.arange(len(curve))),

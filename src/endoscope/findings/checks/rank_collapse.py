@@ -32,7 +32,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[[place for place, rank in found if rank < (1 - limits["fall"]) * first]] = True
         yield Seen(
-            severity=WARNING, title="rank collapse",
+            of_the_run=True, severity=WARNING,
+            title=f"the effective rank fell from {first:.3g} to {last:.3g}",
             detail=f"The effective rank fell from {first:.3g} to {last:.3g}, by {fall:.0%}; reported from "
             f"{limits['fall']:.0%} on.",
             value=fall, threshold=limits["fall"], tensor=tensor, **facts.steps_where(mask),

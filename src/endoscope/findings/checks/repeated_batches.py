@@ -40,7 +40,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask[places[repeated]] = True
         told = "every recorded step has the same batch" if always else f"{share:.0%} of the batches were seen before"
         yield Seen(
-            severity=INFO if always else WARNING, title="batches repeat",
+            of_the_run=True, severity=INFO if always else WARNING, title=told,
             detail=f"Going by the statistics of the input, {told}; reported from {limits['share']:.0%} on."
             + (" That is fine if all the data is one batch." if always else ""),
             value=share, threshold=limits["share"], tensor=rows.tensors[row], **facts.steps_where(mask),

@@ -26,13 +26,13 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         size = rows["abs_mean"].astype(np.float64)
         ratio = size[branch.row] / size[skip.row]
         there = rows.there[tensor.row] & np.isfinite(ratio)
-        tests = [("adds nothing", ratio < limits["low"], limits["low"])]
-        tests += [("drowns its input", ratio > limits["high"], limits["high"])]
+        tests = [("adds next to nothing to", ratio < limits["low"], limits["low"])]
+        tests += [("drowns", ratio > limits["high"], limits["high"])]
         for word, bad, limit in tests:
             if lasts(bad[None], late(there[None]), 0.9, 3)[0]:
                 value = float(median_where(ratio[None], (bad & there)[None])[0])
                 yield Seen(
-                    severity=WARNING, title=f"residual branch {word}",
+                    severity=WARNING, title=f"the residual branch {word} `{skip.node}`",
                     detail=f"What is added to {skip.node} is {value:.1e} times as large (mean size, median over "
                     "steps); "
                     f"reported {'below' if limit == limits['low'] else 'above'} {limit:g}.",

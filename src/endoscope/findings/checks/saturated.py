@@ -46,10 +46,11 @@ def _is_last(facts: Facts, tensor: Tensor) -> bool:
 
 def _seen(facts: Facts, tensor: Tensor, index: np.ndarray, bad: np.ndarray, limits: Limits) -> Seen:
     value = float(median_where(index[None], bad[None])[0])
+    name = facts.type_of(tensor).rstrip("_")
     return Seen(
-        severity=WARNING, title="saturated " + facts.type_of(tensor).rstrip("_"),
-        detail=f"Its elements stand at the ends of its range, where the gradient is almost zero: their mean square is "
-        f"{value:.0%} of what it would be if all did; reported from {limits['index']:.0%} on.",
+        severity=WARNING, title=f"most results of {name} are at the ends of its range",
+        detail=f"The results of {name} are at the ends of its range, where the gradient is almost zero: their "
+        f"mean square is {value:.0%} of what it would be if all did; reported from {limits['index']:.0%} on.",
         value=value, threshold=limits["index"], tensor=tensor, **facts.steps_where(bad),
     )  # fmt: skip
 

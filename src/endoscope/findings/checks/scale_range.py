@@ -28,7 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         for place in np.flatnonzero(lasts(bad, there, 0.5, 3)).tolist():
             node = rows.tensors[int(chosen[place])].node
             yield Seen(
-                severity=WARNING, title=f"activations are very {word}",
+                severity=WARNING,
+                title=f"activations are very {word}: their standard deviation is {usual[place]:.2g}",
                 detail=f"The standard deviation of `{node}` is {usual[place]:.2g} (median); "
                 f"reported {'above' if word == 'large' else 'below'} {limit:g}.",
                 value=float(usual[place]), threshold=limit, tensor=rows.tensors[int(chosen[place])], cause=word,

@@ -26,10 +26,12 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     place = int(np.argmin(np.where(bad, ratio, np.inf)))
     names = tuple(rows.tensors[int(weights[one])].node for one in np.flatnonzero(bad).tolist() if one != place)
+    name = rows.tensors[int(weights[place])].node
     yield Seen(
-        severity=WARNING, title="the weights shrink towards zero",
+        of_the_run=True, severity=WARNING,
+        title=f"the weights have shrunk to {ratio[place]:.1%} of the norm that they began with",
         detail=f"{np.count_nonzero(bad)} of {len(weights)} weights have less than {limits['shrunk']:.0%} of the norm "
-        f"that they began with: this one fell from {first[place]:.2g} to {last[place]:.2g}.",
+        f"that they began with: `{name}` fell from {first[place]:.2g} to {last[place]:.2g}.",
         value=float(ratio[place]), threshold=limits["shrunk"], tensor=rows.tensors[int(weights[place])], also=names,
         **facts.steps_where(there[place] & (size[place] < limits["shrunk"] * first[place])),
     )  # fmt: skip

@@ -32,11 +32,14 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     worst = int(np.argmax(np.where(bad, factor, 0)))
     row = int(np.argmax(squares[:, worst]))
+    name = facts.parameters.tensors[row].node
     yield Seen(
-        severity=WARNING, title="gradient spike",
+        of_the_run=True, severity=WARNING,
+        title=f"the norm of the whole gradient jumps to {factor[worst]:.3g} times its level at step "
+        f"{facts.numbers[worst]}, most of it in `{name}`",
         detail=f"At step {facts.numbers[worst]} the norm of the gradient is {factor[worst]:.3g} times the "
         "median of the "
-        f"{window} recorded steps before; reported above {limits['factor']:g}. Most of it is in this parameter.",
+        f"{window} recorded steps before; reported above {limits['factor']:g}. Most of it is in `{name}`.",
         value=float(factor[worst]), threshold=limits["factor"], tensor=facts.parameters.tensors[row],
         **facts.steps_where(bad),
     )  # fmt: skip

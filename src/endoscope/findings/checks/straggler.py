@@ -37,7 +37,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 float(np.median(others[:, _OWN.index(part)])),
             )
             yield Seen(
-                severity=WARNING, title=f"rank {rank} is slow",
+                of_the_run=True, severity=WARNING,
+                title=f"rank {rank} is slow: it takes {share:.0%} of a step more than the others",
                 detail=f"Rank {rank} takes {1000 * own:.3g} ms a step for {_WORDS[part]}, the others "
                 f"{1000 * usual:.3g} ms; that is {share:.0%} of a step more by itself, while they wait for it.",
                 value=share, threshold=limits["share"], cause=f"rank {rank}", steps=np.array(starts, np.int64),

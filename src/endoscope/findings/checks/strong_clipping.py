@@ -22,7 +22,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         return
     value = float(np.median(ratio[bad]))
     yield Seen(
-        severity=WARNING, title="clipping takes nearly all of the gradient",
+        severity=WARNING, title=f"clipping leaves only 1/{value:.3g} of the gradient",
         detail=f"The norm of the gradient is {value:.3g} times the limit that it is clipped to (median), at "
         f"{np.count_nonzero(bad)} of {np.count_nonzero(there)} recorded steps; reported above {limits['ratio']:g}.",
         value=value, threshold=limits["ratio"], **facts.steps_where(bad),

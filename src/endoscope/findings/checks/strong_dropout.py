@@ -15,7 +15,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         p = said["p"]
         if p is not None and p >= limits["p"]:
             yield Seen(
-                severity=WARNING, title=f"dropout takes away {p:.0%} of the units",
+                of_the_run=True, severity=WARNING, title=f"dropout takes away {p:.0%} of the units",
                 detail=f"It is called with p = {p:g}, the probability of being set to zero; 0.1 to 0.5 is usual, and "
                 f"from {limits['p']:g} on is reported.",
                 value=float(p), threshold=limits["p"], tensor=facts.value_at(said["node"]),

@@ -36,7 +36,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     apart = np.fmax(ratio, shift)
     for place in np.flatnonzero(enough & np.isfinite(apart) & (apart > limits["ratio"])).tolist():
         yield Seen(
-            severity=WARNING, title="different in evaluation",
+            of_the_run=True, severity=WARNING,
+            title=f"results in evaluation and in training are {apart[place]:.3g} times apart",
             detail=f"Mean {level[0][place]:.3g} and standard deviation {spread[0][place]:.3g} in evaluation, "
             f"{level[1][place]:.3g} and {spread[1][place]:.3g} in training: {apart[place]:.3g} times apart; reported "
             f"above {limits['ratio']:g}.",

@@ -58,7 +58,7 @@ def _stops(facts: Facts, limits: Limits) -> Iterator[Seen]:
     mask = np.zeros(len(facts.steps), dtype=bool)
     mask[order[after]] = True
     yield Seen(
-        severity=WARNING, title="no weight moves any more",
+        severity=WARNING, title=f"none of {len(weights)} weights moves any more",
         detail=f"Since step {facts.numbers[order[last]]} none of {len(weights)} weights has changed, at {len(after)} "
         f"of {len(seen)} recorded steps: {why}.",
         value=len(after) / len(seen), threshold=limits["stopped"], tensor=rows.tensors[int(weights[0])], cause="stops",
@@ -84,8 +84,9 @@ def _seen(facts: Facts, tensor: Tensor, mask: np.ndarray, in_none: bool, all_sti
     why = "no optimizer that was seen holds it" if in_none else "its optimizer adds zero"
     which = " No parameter of the model moves." if all_still else ""
     return Seen(
-        severity=ERROR if all_still else WARNING if tensor.is_matrix else INFO, title="parameter does not move",
-        detail=f"It had a gradient at {count} recorded steps and did not change at any: {why}.{which}",
+        severity=ERROR if all_still else WARNING if tensor.is_matrix else INFO,
+        title="the parameter has a gradient and does not move",
+        detail=f"The parameter had a gradient at {count} recorded steps and did not change at any: {why}.{which}",
         value=0.0, threshold=0.0, tensor=tensor, cause="none" if in_none else "zero", **facts.steps_where(mask),
     )  # fmt: skip
 

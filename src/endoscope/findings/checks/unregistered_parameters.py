@@ -18,7 +18,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         names = tuple(dict.fromkeys(one["name"] for one in said))
         modules = tuple(dict.fromkeys(one["module"] for one in said if one["module"]))
         yield Seen(
-            severity=WARNING, title=f"{len(names)} parameters are used, and no optimizer holds them",
+            of_the_run=True, severity=WARNING,
+            title=f"{len(names)} parameters are used, and no optimizer holds them",
             detail=f"{_listed(names)}: they require a gradient, are in no module that the model has registered and in "
             "no optimizer, so they are not trained and never updated.",
             value=float(len(names)), threshold=0.0, node=said[0]["node"] or modules[0] if modules else names[0],
@@ -35,7 +36,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask[places] = True
         row = facts.parameters.row_of.get((name, "", 1))
         yield Seen(
-            severity=WARNING, title=f"`{name}` is a new parameter at every step, and the optimizer holds an old one",
+            of_the_run=True, severity=WARNING,
+            title=f"`{name}` is a new parameter at every step, and the optimizer holds an old one",
             detail=f"At {len(places)} recorded steps it was another object than before, so it is never updated: what "
             "the optimizer holds is no longer used.",
             value=float(len(places)), threshold=limits["steps"], node=name, cause="exchanged",

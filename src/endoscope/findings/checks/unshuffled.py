@@ -32,7 +32,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             ratio = between / expected if expected > 0 else 0.0
             if ratio > limits["ratio"]:
                 yield Seen(
-                    severity=WARNING, title="batches are not shuffled",
+                    of_the_run=True, severity=WARNING,
+                    title="batches are not shuffled: their mean targets differ too much",
                     detail=f"The mean target varies from batch to batch {ratio:.3g} times as much as it would "
                     "if samples "
                     f"were drawn by chance (variance); reported above {limits['ratio']:g}.",

@@ -31,7 +31,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 continue
             worst = int(np.nanargmax(size))
             yield Seen(
-                severity=WARNING, title=f"some batches have extreme values in the {rows.tensors[row].key.kind}",
+                severity=WARNING,
+                title=f"a few batches have elements {size[worst] / usual:.3g} times as large as usual",
                 detail=f"At step {facts.numbers[worst]} the largest element is {size[worst]:.3g}, "
                 f"{size[worst] / usual:.3g} times what is usual ({usual:.3g}); reported from {limits['factor']:g} "
                 f"times on. {np.count_nonzero(bad)} of {np.count_nonzero(there)} recorded steps have such an outlier.",

@@ -27,7 +27,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for place in np.flatnonzero(above(usual, limits["high"])).tolist():
         value, bad = float(usual[place]), above(ratio[place], limits["high"])
         yield Seen(
-            severity=ERROR if value > limits["error_high"] else WARNING, title="steps are too large",
+            severity=ERROR if value > limits["error_high"] else WARNING,
+            title=f"each step changes the weight by {value:.2g} of its norm, which is too much",
             detail=f"A step changes the weight by {value:.2g} of its norm (median); about 0.001 is usual, and "
             "more than "
             f"{limits['high']:g} is reported.",
@@ -39,7 +40,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if counted.any() and np.nanmax(usual) < limits["low"]:
         place = int(np.nanargmax(usual))
         yield Seen(
-            severity=WARNING, title="steps are too small",
+            severity=WARNING,
+            title=f"no step changes any weight by more than {usual[place]:.1e} of its norm, which is too little",
             detail=f"A step changes no weight by more than {usual[place]:.1e} of its norm (median); about 0.001 "
             "is usual, "
             f"and less than {limits['low']:g} is reported.",
@@ -64,7 +66,8 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[order[at]] = True
         yield Seen(
-            severity=WARNING, title="the first steps are too large",
+            of_the_run=True, severity=WARNING,
+            title=f"step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm, which is too much",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
             f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is "
             "reported.",
@@ -85,9 +88,10 @@ def _of_one(facts: Facts, weights: np.ndarray, usual: np.ndarray, limits: Limits
         below(usual, limits["others"] * middle) & (own > 0.05 * float(np.median(own[np.isfinite(own)])))
     ).tolist():
         yield Seen(
-            severity=WARNING, title="steps are far smaller than those of other weights",
-            detail=f"A step changes it by {usual[place]:.1e} of its norm (median), and another weight by {middle:.1e}, "
-            "although its gradient is no smaller; the learning rate of its group is too small.",
+            severity=WARNING,
+            title=f"steps change the weight by {usual[place]:.1e} of its norm, others by up to {middle:.1e}",
+            detail=f"A step changes the weight by {usual[place]:.1e} of its norm (median), and another weight by "
+            f"{middle:.1e}, although its gradient is no smaller; the learning rate of its group is too small.",
             value=float(usual[place] / middle), threshold=limits["others"], cause="others",
             tensor=facts.parameters.tensors[int(weights[place])],
             **facts.steps_where(facts.parameter_updates[int(weights[place])] > 0),

@@ -40,8 +40,9 @@ def _over_layers(facts: Facts, limits: Limits) -> Iterator[Seen]:
     for place in np.flatnonzero(lasting).tolist():
         tensor = rows.tensors[int(weights[place])]
         yield Seen(
-            severity=WARNING, title="vanishing gradient",
-            detail=f"The norm of its gradient is {usual[place]:.1e} times that of the largest gradient of the same "
+            severity=WARNING,
+            title=f"the gradient is only {usual[place]:.1e} times the largest one of the model",
+            detail=f"The norm of the gradient is {usual[place]:.1e} times that of the largest gradient of the same "
             f"step; reported below {limits['ratio']:g}.",
             value=float(usual[place]), threshold=limits["ratio"], tensor=tensor, **facts.steps_where(bad[place]),
         )  # fmt: skip
@@ -66,8 +67,9 @@ def _over_time(facts: Facts, limits: Limits) -> Iterator[Seen]:
             mask = np.zeros(len(facts.steps), dtype=bool)
             mask[places[total < limits["faded"] * first]] = True
             yield Seen(
-                severity=WARNING, title=f"the gradient of the steps of type {type_!r} fades away",
-                detail=f"Its norm over all parameters that they move fell from {first:.2g} to {last:.2g}; reported "
+                of_the_run=True, severity=WARNING,
+                title=f"the gradient of the steps of type {type_!r} has faded to {last / first:.1e} of its first size",
+                detail=f"The norm over all parameters that they move fell from {first:.2g} to {last:.2g}; reported "
                 f"below {limits['faded']:g} times what it was at first.",
                 value=last / first, threshold=limits["faded"], tensor=facts.parameters.tensors[row], cause="time",
                 causes=(
@@ -106,8 +108,9 @@ def _over_passes(facts: Facts, rows: Rows, limits: Limits) -> Iterator[Seen]:
         if lasts(bad[None], np.isfinite(ratio)[None], limits["steps_share"], 3)[0]:
             value = float(np.median(ratio[bad]))
             yield Seen(
-                severity=WARNING, title="vanishing gradient",
-                detail=f"At its first pass of {len(found)} the gradient is {value:.1e} times that at its last; "
+                severity=WARNING,
+                title=f"the gradient fades over {len(found)} passes, to {value:.1e} of its size at the last",
+                detail=f"At the first pass of {len(found)} the gradient is {value:.1e} times that at its last; "
                 f"reported below {limits['pass_ratio']:g}.",
                 value=value, threshold=limits["pass_ratio"], tensor=rows.tensors[found[0]], cause="passes",
                 **facts.steps_where(bad),

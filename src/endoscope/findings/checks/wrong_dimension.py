@@ -67,7 +67,8 @@ def _seen(
     facts: Facts, said: dict[str, Any], title: str, detail: str, causes: tuple[str, ...], remedies: tuple[str, ...]
 ) -> Seen:
     return Seen(
-        severity=WARNING, title=title, detail=f"{detail[:1].upper()}{detail[1:]}.", value=1.0, threshold=0.0,
+        of_the_run=True, severity=WARNING,
+        title=title, detail=f"{detail[:1].upper()}{detail[1:]}.", value=1.0, threshold=0.0,
         tensor=facts.value_at(said["node"]), node=said["node"] or said["module"], source=said["source"],
         also=(said["module"],) if said["module"] and said["module"] != said["node"] else (), cause=said["source"],
         causes=causes, remedies=remedies, **facts.steps_of(said["node"]),

@@ -32,9 +32,10 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[there[0]] = True
         limit = limits["high"] if ratio > 1 else limits["low"]
-        title = f"the first loss is too {'high' if ratio > 1 else 'low'}"
+        title = f"the first loss is {value:.3g}, and guessing among {classes} classes gives {expected:.3g}"
         yield Seen(
-            severity=INFO if is_sum else WARNING, title="the loss is summed over the batch" if is_sum else title,
+            severity=INFO if is_sum else WARNING,
+            title="the loss is summed over the batch" if is_sum else title,
             detail=f"It is {value:.3g}; guessing among {classes} classes gives {expected:.3g}"
             + (f", times {samples} samples {samples * expected:.3g}" if is_sum else "")
             + f". Reported {'above' if ratio > 1 else 'below'} {limit:g} times that.",

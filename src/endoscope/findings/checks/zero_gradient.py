@@ -23,8 +23,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         tensor = facts.parameters.tensors[row]
         share = float(np.count_nonzero(bad[row]) / np.count_nonzero(there[row]))
         yield Seen(
-            severity=WARNING if tensor.is_matrix else INFO, title="zero gradient",
-            detail=f"Its gradient is exactly zero at {share:.0%} of the recorded steps; reported from "
+            of_the_run=True, severity=WARNING if tensor.is_matrix else INFO,
+            title=f"the gradient is exactly zero at {share:.0%} of the steps",
+            detail=f"The gradient is exactly zero at {share:.0%} of the recorded steps; reported from "
             f"{limits['steps_share']:.0%} on.",
             value=share, threshold=limits["steps_share"], tensor=tensor, **facts.steps_where(bad[row]),
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """NaN or infinity in a recorded step: name the operation that made it, while everything is still there.
 
-    measured ─► nothing wrong: that is all
+    measured ─► nothing wrong, no sample unlike the others: that is all
              └► look: the step once more (second_run.py) ─► who made it (replay.origins) ─► plain data
 
 The statistics of a recording know module outputs. What made the NaN is often an operation between two of them, and it
@@ -20,6 +20,7 @@ from torch import Tensor
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.capture.record.calls import OUTSIDE
 from endoscope.capture.views.reads import parents_of
+from endoscope.recording.failures.loud import loudest
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.structure.graph import Item, place_of
 from endoscope.recording.structure.learned import Structure
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST_ALIKE = 3  # incidents with the same tensors that are looked into
 MOST_OF_A_RUN = 24
+MOST_LOUD = 6  # steps of a run in which a sample is looked into because it is unlike the others
 _SAME = 1e-3  # a second run may add in another order
 
 
@@ -42,12 +44,15 @@ class Incidents:
 
     def __init__(self) -> None:
         self._seen: Counter[frozenset[tuple[str, str]]] = Counter()
+        self._loud = 0
 
     def look(self, captured: Captured, structure: Structure, package: Package, step: int) -> dict[str, Any]:
-        """What is added to the record of the step: nothing, or `origins`."""
+        """What is added to the record of the step: nothing, `origins` of what is not finite, or `outliers`."""
         whole = package.measured.whole
-        if not (whole["nans"].any() or whole["infs"].any()) or _task() != -1:
+        if _task() != -1:
             return {}
+        if not (whole["nans"].any() or whole["infs"].any()):
+            return self._look_for_loud(captured, structure, package, step)
         strange = _strange(package)
         wrong = [key for key, count in zip(package.keys, strange, strict=True) if count and key.of != "update"]
         signature = frozenset((key.node, key.of) for key in wrong)
@@ -69,6 +74,24 @@ class Incidents:
         loss = next((key.of.removeprefix(GRADIENT) for key in wrong if key.of.startswith(GRADIENT)), None)
         found = _Incident(captured, structure, structure.recorder, package).origins(loss)
         return {"origins": [replace(one, step=step).to_dict() for one in found]} if found else {}
+
+    def _look_for_loud(self, captured: Captured, structure: Structure, package: Package, step: int) -> dict[str, Any]:
+        """Where a sample that is unlike the others begins to be so."""
+        loud = loudest(package, captured.first_batch)
+        recorder = structure.recorder
+        if loud is None or recorder is None or captured.names.relations is not None:
+            return {}
+        signature = frozenset([(loud.node, "unlike the others")])
+        if self._seen[signature] >= MOST_ALIKE or self._loud >= MOST_LOUD:
+            return {}
+        self._seen[signature] += 1
+        self._loud += 1
+        from endoscope.recording.failures.second_run import shortage
+
+        if shortage(recorder):
+            return {}
+        found = _Incident(captured, structure, recorder, package).outliers(loud.sample)
+        return {"outliers": [replace(one, step=step).to_dict() for one in found]} if found else {}
 
 
 class _Incident:
@@ -98,8 +121,22 @@ class _Incident:
         )  # fmt: skip
         if not found and loss is not None:
             return self._broken_backward(loss)
-        same = not run.lost and self._repeats(run)
+        same = self._repeats(run)
         return [self._told(origin, run, loss, same) for origin in found]
+
+    def outliers(self, sample: int | None) -> list[Origin]:
+        """Where a sample begins to be unlike the others, among all operations."""
+        from endoscope.recording.failures.second_run import SecondRun
+        from endoscope.replay.outliers import Outliers
+
+        run = SecondRun(self._captured, self._structure, self._recorder).run(None)
+        entered = [slot for call in self._recorder.calls.entries if call.root for slot in call.entered]
+        looked = Outliers(
+            run.trace, False, self._captured.names.batch_dim or 0, self._captured.first_batch, run.slots_again(entered)
+        )
+        found = looked.origins(None, sample)
+        same = self._repeats(run)
+        return [replace(self._told(one, run, None, same), path=()) for one in found]
 
     def _repeats(self, run: SecondRun) -> bool:
         """Whether everything recorded is as large as it was, and has as many elements that are not finite."""
@@ -155,13 +192,26 @@ class _Incident:
         number = first.get(origin.node)
         if number is None:
             return replace(origin, inputs=inputs, exact=False)
+        if number in self._recorder.sources and not self._items.get(number) and not self._sources.get(number):
+            # A tensor without a name, made where nobody looked: the first operation that reads it is all there is.
+            number = min(_below(self._recorder, [number]), default=number)
+            origin = replace(origin, operation=self._recorder.nodes[number].facts.type, inputs=(), exact=False)
+            inputs = ()
         path = self._recorder.calls.path(self._recorder.nodes[number].call)
         is_gradient = origin.of == "gradient"
+        same = same and not run.lost & (set(range(len(self._recorder.nodes))) if is_gradient else self._behind(number))
+        made_here = number not in self._recorder.sources  # data that the step made is held, and not made once more
+        if made_here and origin.operation in ("constant", "input"):
+            origin = replace(origin, operation=self._recorder.nodes[number].facts.type, exact=False)
         return replace(
             origin, inputs=inputs, exact=origin.exact and same, module=path[-1] if path else "",
             source=_line(self._recorder, number), of=f"{GRADIENT}{loss}" if is_gradient else origin.of,
             node=self._node_near(number, upwards=is_gradient),
         )  # fmt: skip
+
+    def _behind(self, number: int) -> set[int]:
+        """The operation and what it was computed from."""
+        return {number, *_above(self._recorder, [number])}
 
     def _name(self, number: int | None) -> str:
         """How a reader of the recording knows a tensor: by its node, or by what computed it."""

@@ -50,6 +50,8 @@ class SecondRun:
         self._values = self._values_of_this_step()
         data = ("input", "target")
         self._data = {item.slot for item in structure.items if item.kind in data and item.slot in self._values}
+        if captured.tracer is not None:  # the operations are those of this very step: it is known how data were made
+            self._data = {slot for slot in self._data if recorder.slot_node[slot] in recorder.sources}
         self._tensors: dict[int, Tensor] = {}  # slot of the step -> what stands for it now
         self._slots: dict[int, int] = {}  # slot of the step -> slot of the trace
         self.first: dict[int, int] = {}  # node of the trace -> node of the step

@@ -29,7 +29,8 @@ NO_FORWARD = (
 )
 STOPPED = (
     "was the last one, ended before its backward pass and was not recorded. If the training stopped there because "
-    "something was wrong, record every step to see it: `endoscope.Run(root, when=1)`."
+    "something was wrong, `endoscope.Run(root, when=endoscope.policies.either(10, endoscope.policies.on_nonfinite()))` "
+    "records the step in which something becomes NaN or infinite, and `when=1` every step."
 )
 SHAPES_CAME = "parameters that got their shapes in this step are recorded from the next step on"
 LATE_UPDATE = (

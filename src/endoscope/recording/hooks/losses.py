@@ -123,7 +123,10 @@ class Losses:
             captured.gradients.begin_pass(name)
 
     def stopped(self) -> None:
-        """Training ends before `backward`: the last number that was computed of what the model said is the loss."""
+        """Training ends before `backward`: the last number that was computed of what the model said is the loss.
+
+        Without a watched model it is the last one that has a gradient.
+        """
         captured = self._captured
         if captured.gradients.passes or not self._has_seen_operations():
             return
@@ -131,7 +134,8 @@ class Losses:
         self.mode.stop()
         with quiet():
             ops, read = self._hold_targets()
-            numbers = (read(key) for op in reversed(ops) for key in op.results if key in self._derived)
+            last = (key for op in reversed(ops) for key in op.results)
+            numbers = (read(key) for key in last if key in self._derived or not self._derived)
             loss = next((t for t in numbers if t is not None and t.numel() == 1 and t.requires_grad), None)
             if loss is not None:
                 self._hold_losses([loss], DEFAULT)

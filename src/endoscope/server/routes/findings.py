@@ -80,7 +80,7 @@ def described(findings: Sequence[dict[str, Any]]) -> list[wire.Finding]:
         by_place.setdefault(f"{one['check']} at {one['node']}", name)
     return [
         wire.Finding(
-            id=name, check=one["check"], severity=one["severity"], title=one["symptom"], detail=one["detail"],
+            id=name, check=one["check"], severity=one["severity"], title=one["title"], detail=one["detail"],
             node=one["node"], role=one["role"], of=one["of"], firstStep=one["first_step"],
             lastStep=one["last_step"], types=list(one["types"]), samples=list(one["samples"]), value=one["value"],
             threshold=one["threshold"], strength=one["strength"], usual=one["usual"], steps=one["steps"],
