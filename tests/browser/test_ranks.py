@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,38 @@ def test_one_process_has_no_choice(page: Page) -> None:
 
 def _near(value: float) -> object:
     return pytest.approx(value, rel=0.01)
+
+
+def test_a_metric_is_the_mean_of_ranks_and_says_their_range(tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    page = _open(tmp_path, serve, visit)
+    page.get_by_role("tab", name="Metrics").click()
+    settle(page)
+    loss = endoscope.open(tmp_path / "trial").metrics["loss"]
+    shown = page.get_by_role("region", name="Metric loss").locator(".metric-last")
+    mean, low, high = (float(found[-1]) for found in (loss.values, loss.low, loss.high))
+    assert low < mean < high
+    said = re.findall(r"\d+\.\d+", shown.inner_text())
+    assert [float(one) for one in said] == [_near(one) for one in (mean, low, high)]
+    expect(shown).to_contain_text("over ranks")
+
+
+def test_quantiles_of_several_ranks_are_marked(tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    page = _open(tmp_path, serve, visit)
+    select_node(page, "input")
+    expect(tensor(page).get_by_text("≈ median")).to_have_attribute("title", re.compile("put together from 4 ranks"))
+    page.get_by_role("combobox", name="ranks", exact=True).select_option("rank 1")
+    settle(page)
+    expect(tensor(page).get_by_text("median")).to_be_visible()
+    expect(tensor(page).get_by_text("≈")).to_have_count(0)
+
+
+def test_the_only_rank_that_has_recorded_is_shown(tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    path = ranks.write(tmp_path)
+    for rank in (0, 1, 3):
+        shutil.rmtree(path / f"rank-{rank}")
+    page = visit(serve(path.parent).address)
+    expect(page.get_by_role("combobox", name="ranks", exact=True)).to_have_value("2")
+    assert state_of(page)["trial"] == "trial:rank-2"
+    select_node(page, "input")
+    own = endoscope.open(path).rank(2)
+    assert number(statistic(tensor(page), "norm")) == _near(own.statistics("input", own.steps[-1].number)["norm"])
