@@ -1,12 +1,14 @@
 """How fast the page is: from typing `endoscope show` to a page that can be used, and from a click to the last pixel.
 
 python benchmarks/page.py
+python benchmarks/page.py --only trace                   the page of a trace
 python benchmarks/page.py --only demo --folder runs      recordings are kept in a folder, and used again from there
 python benchmarks/page.py --peer-python PYTHON           Comgra beside ours, with an interpreter that has it
 
 Real Chromium, headless, against real servers. A click is timed inside the page: from the event until the frame is
 painted in which everything that was asked for is drawn. Data that was fetched ahead is part of the page, but no click
-asks for what the one before has shown: every click goes somewhere new. Memory is measured on Linux only.
+asks for what the one before has shown: every click goes somewhere new. Memory is measured on Linux only, and without
+the mapped files of a recording: the system takes those back whenever it needs the room.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from typing import Any
 import numpy as np
 import page_peer
 import page_recordings
+import page_trace
 import page_views
 from page_actions import ACTIONS, JAVASCRIPT
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -59,7 +62,7 @@ class Found:
     starts: list[float] = field(default_factory=list)  # seconds
     answers: list[float] = field(default_factory=list)  # seconds until the server answered
     clicks: dict[str, list[float]] = field(default_factory=dict)  # milliseconds, by what was done
-    memory_mb: float = 0.0
+    memory_mb: float = 0.0  # private, the most after any round
     peer_start: float = math.nan  # seconds
     peer_clicks: dict[str, list[float]] = field(default_factory=dict)
 
@@ -138,7 +141,7 @@ def click_around(browser: Browser, path: Path, rounds: int, found: Found) -> Non
                 taken = page.evaluate(f"(n) => window.__timed((n) => {{ {action} }}, n)", number)
                 if taken is not None:  # null: there is nothing of the kind in this recording
                     found.clicks.setdefault(name, []).append(taken)
-        found.memory_mb = peak_mb(process.pid)
+            found.memory_mb = max(found.memory_mb, page_views.private_mb(process.pid))
     window.close()
 
 
@@ -149,15 +152,6 @@ def measure_peer(browser: Browser, python: str, name: str, folder: Path, found: 
         found.peer_start, found.peer_clicks = page_peer.measure(browser, python, path, name, SIZE)
     except (OSError, PlaywrightError) as error:
         print(f"Comgra was not measured with {name}: {error}")
-
-
-def peak_mb(process: int) -> float:
-    """The most memory that a process has held; 0 where that cannot be asked."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0.0
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def frames(browser: Browser, path: Path) -> dict[str, list[float]]:
@@ -230,7 +224,7 @@ def _add_recordings(add: Callable[..., None], results: dict[str, Found]) -> None
         add(f"  {action}, p95", [p95(s) if s else float("nan") for s in several], "ms", None)
     if any(found.peer_clicks for found in results.values()):
         _add_peer(add, results)
-    add("server memory, most", each(lambda found: found.memory_mb), "MB", MEMORY_MB)
+    add("private memory of the server, most", each(lambda found: found.memory_mb), "MB", MEMORY_MB)
 
 
 def _add_peer(add: Callable[..., None], results: dict[str, Found]) -> None:
@@ -260,6 +254,7 @@ def main() -> int:
     options = parser.parse_args()
     words = (options.only or "").lower().split(",")
     chosen = [name for name in (*RECORDINGS, MANY_NODES, MANY_TRIALS) if any(word in name for word in words)]
+    traced = [name for name in page_trace.NAMES if any(word in name.lower() for word in words)]
     program = which("chromium") or which("chromium-browser") or which("google-chrome")
     if program is None:
         print("Chromium is not installed, so nothing can be measured.")
@@ -283,9 +278,11 @@ def main() -> int:
         moved = frames(browser, paths[MANY_NODES]) if MANY_NODES in paths else {}
         layers = page_views.layers(browser, paths[LARGE], options.rounds, serving, SIZE) if LARGE in paths else None
         trials = page_views.trials(browser, paths[MANY_TRIALS], serving, SIZE) if MANY_TRIALS in paths else None
+        traces = {name: page_trace.measure(browser, name, options.rounds, SIZE) for name in traced}
         browser.close()
     table = rows(results, moved) if results or moved else [["what", "", "limit", ""]]
     table += page_views.rows(layers, trials, len(table[0]))
+    table += page_trace.rows(traces, len(table[0]))
     print_table(table)
     if not options.peer_python and not options.no_peer:
         print("Comgra was not measured: --peer-python names an interpreter that has it, --no-peer leaves it out.")

@@ -22,7 +22,7 @@ JAVASCRIPT = """() => {
     await frame();
     const before = location.href;
     const began = performance.now();
-    if (action(n) === null) return null;
+    if ((await action(n)) === null) return null;
     await window.__endoscope.settled();
     const taken = performance.now() - began;
     return location.href === before ? null : taken;
@@ -84,4 +84,28 @@ LAYERS_ACTIONS = {
         if (!next) return null;
         next.click();""",
     "fold": "__key(' ', document.querySelector('.layers-heat'));",
+}
+
+#: The same in the page of a trace.
+TRACE_ACTIONS = {
+    "choose an operation": ACTIONS["select a node"],
+    "close a module": """
+        const items = [...document.querySelectorAll('[role=treeitem][aria-expanded=true]')];
+        if (!items.length) return null;
+        window.__closed = items[items.length - 1].dataset.key;
+        items[items.length - 1].click();""",
+    "open it": """
+        const stage = document.querySelector('.stage-canvas');
+        const item = document.querySelector(`[role=treeitem][data-key="${window.__closed}"]`);
+        if (!item) return null;
+        item.click();
+        return new Promise((done) => requestAnimationFrame(() => done(__key('Enter', stage))));""",
+    "colour": """
+        const list = __list("colour");
+        return list ? __pick(list, n + 1) : null;""",
+    "values as": """
+        const choices = [...document.querySelectorAll('[role=radiogroup][aria-label="Values as"] input')];
+        const next = choices.find((choice) => !choice.checked);
+        if (!next) return null;
+        next.click();""",
 }

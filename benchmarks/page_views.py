@@ -48,11 +48,11 @@ def layers(browser: Browser, path: Path, rounds: int, serving: Serving, size: An
     found = Layers()
     with serving(path) as (process, address, _):
         for _ in range(_STARTS):
-            page = _opened(browser, address, size)
+            page = opened(browser, address, size)
             page.wait_for_timeout(3000)  # the page has rested, as while somebody reads the overview
             found.first.append(page.evaluate("(n) => window.__timed((n) => { __key('2'); }, n)", 0))
             page.context.close()
-        page = _opened(browser, f"{address}#v=1&tab=layers", size)
+        page = opened(browser, f"{address}#v=1&tab=layers", size)
         page.wait_for_timeout(3000)
         for number in range(rounds):
             for name, action in LAYERS_ACTIONS.items():
@@ -68,7 +68,7 @@ def trials(browser: Browser, path: Path, serving: Serving, size: Any) -> Trials:
     found = Trials()
     for turn in range(_STARTS):
         with serving(path) as (process, address, started):
-            page = _opened(browser, address, size)
+            page = opened(browser, address, size)
             page.wait_for_selector(".overview-name")
             found.starts.append(time.perf_counter() - started)
             if turn == _STARTS - 1:
@@ -80,7 +80,7 @@ def trials(browser: Browser, path: Path, serving: Serving, size: Any) -> Trials:
     return found
 
 
-def _opened(browser: Browser, address: str, size: Any) -> Page:
+def opened(browser: Browser, address: str, size: Any) -> Page:
     page = browser.new_context(viewport=size).new_page()
     page.goto(address)
     page.wait_for_function("window.__endoscope", polling=5)

@@ -28,11 +28,19 @@ LARGEST = 60_000  # bytes
 HEAD = """\
 # Gallery
 
-What [`trace.draw`](reference/draw.md) makes of known architectures. `python docs/make_gallery.py` draws this page.
+Known architectures, as [`trace.draw`](reference/draw.md) draws them. `python docs/make_gallery.py` writes this page.
 
-Green are inputs, red outputs; grey operations use parameters, light grey are buffers. A box is a module, an oval a
-function; a double box is a module that was closed by `depth=`. Blue frames stand for several equal blocks. Nothing
-that is dashed depends on an input. Yellow values decided a branch.
+| what you see | what it is |
+|---|---|
+| green, red | an input, an output |
+| grey | an operation that uses parameters |
+| light grey | a buffer |
+| box | an operation that is alone in its module |
+| oval | any other operation |
+| double box | a module whose inside is hidden, because `depth=` limits the levels |
+| blue frame | several equal blocks, drawn once |
+| dashed outline | a value that depends on no input |
+| yellow | a value that decided a branch of an `if` |
 """
 
 
@@ -53,16 +61,16 @@ class Entry:
 
 
 ENTRIES = [
-    Entry("demo", "A bit of everything", "The first example of the TorchLens poster.", models.demo),
-    Entry("recurrent", "A loop, unrolled", "Its second example: every pass is a node.", models.recurrent),
-    Entry("recurrent_rolled", "A loop, rolled", "The same, every layer once.", models.recurrent, {"rolled": True}),
-    Entry("organization", "Modules and an `if`", "Its third example.", models.organization),
+    Entry("demo", "A bit of everything", "The first example of the poster on TorchLens.", models.demo),
+    Entry("recurrent", "A loop, unrolled", "The second example of the poster. Each pass is drawn.", models.recurrent),
+    Entry("recurrent_rolled", "A loop, rolled", "The same: each layer drawn once.", models.recurrent, {"rolled": True}),
+    Entry("organization", "Modules and an `if`", "The third example of the poster.", models.organization),
     Entry("siamese", "Siamese network", "One encoder for both inputs.", models.siamese, {"direction": "right"}),
     Entry("siamese_rolled", "Siamese network, rolled", "Pass 1 reads `left`, pass 2 reads `right`.", models.siamese,
           {"rolled": True}),
-    Entry("lstm", "LSTM, written by hand", "20 steps, folded.", models.lstm),
-    Entry("resnet18", "ResNet-18", "The way around the blocks, and where it needs a convolution.", models.resnet18),
-    Entry("unet", "U-Net", "What is kept on the way down comes back on the way up.", models.unet),
+    Entry("lstm", "LSTM, written by hand", "20 time steps. Equal ones are drawn once.", models.lstm),
+    Entry("resnet18", "ResNet-18", "Skip connections, three of them with a convolution.", models.resnet18),
+    Entry("unet", "U-Net", "Skip connections lead from the encoder to the decoder.", models.unet),
     Entry("gpt2", "GPT-2", "Twelve blocks, drawn once.", models.gpt2),
     Entry("bert", "BERT", "The encoder with its pooler.", models.bert),
     Entry("vit", "Vision transformer", "From patches to classes.", models.vit),

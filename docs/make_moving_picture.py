@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from make_tutorial import STEP, wait_for_findings, when_still
+from make_tutorial import STEP, wait_for_findings, when_still, without_guide
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
@@ -71,8 +71,8 @@ def main() -> None:
     wait_for_findings(viewer.address)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=1)
-        page.add_init_script("localStorage.setItem('endoscope-guide', 'seen')")  # without the guide of the page
+        size = {"width": SIZE[0], "height": SIZE[1]}
+        page = without_guide(browser.new_page(viewport=size, device_scale_factor=1))
         shown = [scene(page, viewer.address, *one) for one in SCENES]
         browser.close()
     viewer.close()

@@ -2,6 +2,8 @@
 
     python docs/make_screenshots.py FOLDER RECORDING [RECORDING…]      needs playwright and Chromium
 
+    python docs/make_screenshots.py FOLDER --traces resnet18 gpt2      of traces of these networks of the gallery
+
 A picture is called `recording-tab-width-scheme.png`. `--tabs`, `--widths` and `--schemes` take fewer of them.
 
 `docs/page/*.png` are two of them, of what `endoscope demo` records, with `--address` set to
@@ -18,7 +20,8 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
-from make_tutorial import shrink, wait_for_findings
+import gallery_models
+from make_tutorial import shrink, wait_for_findings, without_guide
 from playwright.sync_api import Page, sync_playwright
 
 import endoscope
@@ -32,7 +35,8 @@ STILL_MS = 400  # for a view of the user's, which is a page in the page
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take a picture of every tab.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("recordings", nargs="+", type=Path)
+    parser.add_argument("recordings", nargs="*", type=Path)
+    parser.add_argument("--traces", nargs="+", default=[], help="names of functions in gallery_models.py")
     parser.add_argument("--tabs", nargs="+", default=TABS, choices=TABS)
     parser.add_argument("--widths", nargs="+", type=int, default=tuple(HEIGHTS), choices=HEIGHTS)
     parser.add_argument("--schemes", nargs="+", default=SCHEMES, choices=SCHEMES)
@@ -46,10 +50,20 @@ def main() -> None:
             viewer = endoscope.show(recording, port=0, views=options.views)
             wait_for_findings(viewer.address)
             for width, scheme in product(options.widths, options.schemes):
-                page = browser.new_page(viewport={"width": width, "height": HEIGHTS[width]}, color_scheme=scheme)
+                size = {"width": width, "height": HEIGHTS[width]}
+                page = without_guide(browser.new_page(viewport=size, color_scheme=scheme))
                 for tab in options.tabs:
                     file = options.folder / f"{recording.name}-{tab}-{width}-{scheme}.png"
                     _take(page, f"{viewer.address}#{urlencode({'v': 1, 'tab': tab})}&{options.address}", file)
+                page.close()
+            viewer.close()
+        for name in options.traces:
+            model, inputs = getattr(gallery_models, name)()
+            viewer = endoscope.trace(model, inputs).show(port=0)
+            for width, scheme in product(options.widths, options.schemes):
+                page = browser.new_page(viewport={"width": width, "height": HEIGHTS[width]}, color_scheme=scheme)
+                file = options.folder / f"trace-{name}-{width}-{scheme}.png"
+                _take(page, f"{viewer.address}#v=1&{options.address}", file)
                 page.close()
             viewer.close()
         browser.close()

@@ -78,6 +78,12 @@ def wait_for_findings(server: str) -> None:
         time.sleep(0.2)
 
 
+def without_guide(page: Page) -> Page:
+    """As for somebody who has been here before: a first visit begins with a guide over the page."""
+    page.add_init_script("localStorage.setItem('endoscope-guide', 'seen')")
+    return page
+
+
 def take(page: Page, server: str, picture: Picture) -> Path:
     """Go to the address, wait until everything is drawn, write the file."""
     page.set_viewport_size({"width": picture.size[0], "height": picture.size[1]})
@@ -123,7 +129,7 @@ def main() -> None:
     wait_for_findings(viewer.address)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(device_scale_factor=1)
+        page = without_guide(browser.new_page(device_scale_factor=1))
         for picture in wanted:
             file = take(page, viewer.address, picture)
             sys.stdout.write(f"{file.name}  {file.stat().st_size / 1000:.0f} kB\n")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from endoscope.analysis.user_rules.anomalies import anomaly
     from endoscope.capture.change import edits
     from endoscope.capture.change.editing import editing
+    from endoscope.capture.file.folder import to_folder
+    from endoscope.capture.file.load import load
     from endoscope.capture.trace import trace, tracing
     from endoscope.findings.batch_probe import probe_batch
     from endoscope.findings.change_points import changes
@@ -33,7 +35,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Run", "__version__", "anomaly", "changes", "compare", "correlate", "diagnose", "differences", "editing", "edits",
-    "errors", "open", "origin", "policies", "probe_batch", "rerun", "show", "statistic", "trace", "tracing", "validate",
+    "errors", "load", "open", "origin", "policies", "probe_batch", "rerun", "show", "statistic", "to_folder", "trace",
+    "tracing", "validate",
 ]  # fmt: skip
 
 # Public name -> where it lives: "module:attribute", or "module" when the name is a module itself.
@@ -49,6 +52,7 @@ _TARGETS = {
     "editing": "endoscope.capture.change.editing:editing",
     "edits": "endoscope.capture.change.edits",
     "errors": "endoscope.errors",
+    "load": "endoscope.capture.file.load:load",
     "open": "endoscope.query.open:open",
     "origin": "endoscope.findings.origin:origin",
     "policies": "endoscope.recording.deciding.policies",
@@ -56,6 +60,7 @@ _TARGETS = {
     "rerun": "endoscope.replay.rerun:rerun",
     "show": "endoscope.server.launch:show",
     "statistic": "endoscope.schema.stats:statistic",
+    "to_folder": "endoscope.capture.file.folder:to_folder",
     "trace": "endoscope.capture.trace:trace",
     "tracing": "endoscope.capture.trace:tracing",
     "validate": "endoscope.replay.validate:validate",

@@ -9,7 +9,8 @@ EndoscopeError                   everything below; catch this to catch us and no
 ├── ValueNotKept                 the value was not asked to be kept
 ├── ValueChanged                 the kept tensor was overwritten unseen, so its old value is gone
 ├── CannotReplay                 the trace lacks what a replay needs
-├── StoreError                   a recording could not be written: disk full, folder gone, ...
+├── StoreError                   a recording or trace could not be written: disk full, folder gone, ...
+├── NotATrace                    nothing at this path that can be read as a saved trace
 └── NotARecording                nothing at this path that can be read as a recording
     └── NewerFormat              it was written by a newer version of Endoscope
 
@@ -81,9 +82,15 @@ class CannotReplay(EndoscopeError):
 
 
 class StoreError(EndoscopeError):
-    """A recording could not be written; what was written before stays readable."""
+    """A recording or a trace could not be written; what was written before stays readable."""
 
     http_status = 507
+
+
+class NotATrace(EndoscopeError):
+    """Nothing at this path can be read as a trace: it is another file, a damaged one, or of another format."""
+
+    http_status = 404
 
 
 class NotARecording(EndoscopeError):

@@ -50,8 +50,13 @@ def listed(page: Page) -> Locator:
     return entries
 
 
+def plain(words: str) -> str:
+    """As it is read: what stands between backticks is set as code."""
+    return words.replace("`", "")
+
+
 def head(page: Page, words: str) -> Locator:
-    return page.get_by_role("heading", level=3).get_by_role("button", name=words.replace("`", "")).first
+    return page.get_by_role("heading", level=3).get_by_role("button", name=plain(words)).first
 
 
 def colored(page: Page, canvas: Locator, role: str) -> int:
@@ -90,7 +95,7 @@ def test_one_entry_for_each_cause_as_the_command_says(home: str, visit: Visit, t
     assert 0 < len(causes) < len(expected)  # something follows from something
     expect(entries).to_have_count(len(causes))
     for place, cause in enumerate(causes):
-        expect(entries.nth(place)).to_contain_text(cause.detail)
+        expect(entries.nth(place)).to_contain_text(plain(cause.detail))
         expect(entries.nth(place).get_by_role("img", name=cause.severity)).to_be_visible()
     expect(entries.first).to_contain_text("since step 6")
     expect(page.get_by_role("tab", name="Findings")).to_have_accessible_name("Findings 1 error, 1 warning")
@@ -111,7 +116,7 @@ def test_a_click_leads_to_what_shows_it_and_the_address_reproduces_it(home: str,
         entry = listed(seen).first
         expect(head(seen, finding.title)).to_have_attribute("aria-expanded", "true")
         for words in (*finding.causes, *finding.remedies, f"threshold {finding.threshold}", Path(finding.source).name):
-            expect(entry).to_contain_text(words)
+            expect(entry).to_contain_text(plain(words))
         assert selected_in_graph(seen) == NODE and step_shown(seen) == 6
     expect(entry.get_by_role("listitem").filter(has_text="all samples look the same").first).to_be_visible()
     head(seen, finding.title).click()  # closes it; the view stays
@@ -127,7 +132,7 @@ def test_what_follows_is_inside_and_leads_elsewhere(home: str, visit: Visit, tri
     settle(page)
     assert state_of(page)["finding"] == f"collapsed_batch@{follower.node}"
     assert state_of(page)["node"] == follower.node and step_shown(page) == follower.first_step == 9
-    expect(page.get_by_role("tabpanel")).to_contain_text(follower.remedies[0])
+    expect(page.get_by_role("tabpanel")).to_contain_text(plain(follower.remedies[0]))
     expect(listed(page)).to_have_count(len([one for one in endoscope.diagnose(trial) if not one.follows]))
 
 
@@ -197,6 +202,22 @@ def test_show_leads_from_the_tab_to_the_layer_and_its_first_step(home: str, visi
     state = state_of(page)
     assert (state["tab"], state["node"], state["step"], state["finding"]) == ("layers", NODE, "6", ID)
     expect(page.get_by_role("complementary", name="Selected layer")).to_contain_text(faulty.DEAD, ignore_case=True)
+
+
+def test_the_list_stays_open_where_it_was_when_one_goes_to_the_graph(home: str, visit: Visit, trial: Path) -> None:
+    page = visit(look(home, tab="findings"), viewport=WIDE)
+    listed(page)
+    finding = endoscope.diagnose(trial)[0]
+    head(page, finding.title).click()
+    settle(page)
+    count = listed(page).count()
+    go_to_tab(page, "Graph")
+    assert listed(page).count() == count
+    inside = page.get_by_role("tabpanel")
+    expect(inside.get_by_role("button", name=plain(finding.title)).first).to_have_attribute("aria-expanded", "true")
+    if "`" in "".join((finding.title, finding.detail, *finding.causes, *finding.remedies)):
+        expect(inside.locator("code").first).to_be_visible()
+        expect(inside).not_to_contain_text("`")
 
 
 def test_a_finding_about_a_metric(serve: Serve, visit: Visit, tmp_path: Path) -> None:

@@ -143,7 +143,8 @@ def test_only_edges_of_the_selection_on_demand(page: Page, graph: Locator) -> No
 def test_zoom_and_fit(page: Page, graph: Locator) -> None:
     canvas = graph.get_by_role("application")
     # Findings come later, and are marked in the picture.
-    expect(graph.get_by_role("treeitem", name=re.compile("asymmetric range"))).to_have_count(1, timeout=60_000)
+    cut_short = graph.get_by_role("treeitem", name=re.compile("cuts negative numbers short"))
+    expect(cut_short).to_have_count(1, timeout=60_000)
     canvas.focus()
     press(page, "f")
     page.wait_for_timeout(400)  # the camera glides

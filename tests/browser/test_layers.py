@@ -199,3 +199,18 @@ def test_a_trial_of_metrics_only_says_what_to_type(tmp_path: Path, visit: Visit)
     expect(page.get_by_role("note")).to_contain_text("run.watch(model, optimizer)")
     page.close()
     _stop(served.process)
+
+
+def test_a_cell_of_a_folded_row_leads_to_the_layer_whose_number_it_shows(six: str, visit: Visit) -> None:
+    """Against other blocks a folded block shows its worst layer; that is where the click leads."""
+    block = DEAD.removesuffix(".mlp.act")
+    page = open_layers(six, visit, node="embed", heat_mode="blocks", heat_statistic="zeros", layers_open="blocks")
+    names = row_names(page)
+    assert block in names and DEAD not in names
+    row = page.locator(".layers-name").nth(names.index(block))
+    box, cells = row.bounding_box(), page.locator("canvas.layers-cells").first.bounding_box()
+    assert box is not None and cells is not None
+    page.mouse.click(cells["x"] + 0.95 * cells["width"], box["y"] + box["height"] / 2)
+    settle(page)
+    state = state_of(page)
+    assert state["node"] == DEAD and int(state["step"]) > FAULT_AT

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.aliasing import Aliasing, Read
+from endoscope.capture.data.nodes import Read
+from endoscope.capture.record.aliasing import Aliasing
 
 
 class Ledger:

@@ -9,15 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from endoscope.capture.record.functions import (
-    CONTROL,
-    LEAVING,
-    NOT_OPERATIONS,
-    OVERWRITERS,
-    Role,
-    describe,
-    plain_name,
-)
+from endoscope.capture.data.functions import Role, plain_name
+from endoscope.capture.record.functions import CONTROL, LEAVING, NOT_OPERATIONS, OVERWRITERS, describe
 
 T = torch.Tensor
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from endoscope.capture.record.leaves import ATOMS, TENSOR, argument_tensors, map_arguments, named_leaves
+from endoscope.capture.data.arguments import ATOMS, TENSOR, map_arguments
+from endoscope.capture.record.leaves import argument_tensors, named_leaves
 
 A, B, C = torch.zeros(1), torch.ones(2), torch.ones(3)
 Pair = namedtuple("Pair", "left right")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from endoscope.capture.record.leaves import TENSOR
+from endoscope.capture.data.arguments import TENSOR
 from endoscope.capture.views.settings import settings_text
 
 X = torch.zeros(2, 3)

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.record.source import INNER_FILES, NO_POSITION, Position, position_outside, user_position
+from endoscope.capture.data.nodes import NO_POSITION, Position
+from endoscope.capture.record.source import INNER_FILES, position_outside, user_position
 
 
 def here() -> int:

@@ -112,5 +112,6 @@ def test_what_is_taken_off_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None
         patch.setattr(torch, "relu", wrapped(torch.relu))
         endoscope.trace(torch.relu, X)
         assert source.WRAPPERS
+        there = set(source.WRAPPERS)
     endoscope.trace(torch.relu, X)
-    assert not source.WRAPPERS
+    assert set(source.WRAPPERS) < there  # other libraries that were imported meanwhile may have some of their own

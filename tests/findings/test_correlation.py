@@ -16,8 +16,8 @@ from endoscope.errors import BadArgument, NotARecording
 from endoscope.findings import pairs
 from endoscope.findings.event import CATEGORY, OUTLIER, Event, OverSamples, OverSteps
 from endoscope.findings.together import FEWEST, Correlation, worth_telling
+from endoscope.markup.tags import text
 from endoscope.report import together_part
-from endoscope.report.markup import text
 from tests.findings.made_up import write
 
 NODES, STEPS, SAMPLES = 12, 200, 16

@@ -51,7 +51,8 @@ PAGES = {
 # Without an underscore, because other layers of ours use them; not meant for users.
 OURS = {
     Trace: """recorder values views graph_data children raw op_at position_of keys labels near origin of_kind caches
-        returned_sequence arguments_with conditions_by_node decisions_by_node learned seal sealed with_values_of""",
+        record store live result_from returned_sequence arguments_with conditions_by_node decisions_by_node learned
+        seal sealed with_values_of""",
     Edit: "text compute part arithmetic constant applies_to apply",
     Op: "node line",
     Table: "count index",  # every sequence has them

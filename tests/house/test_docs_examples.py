@@ -7,6 +7,7 @@ only … stands for any number of lines.
 
 import contextlib
 import io
+import linecache
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,8 +48,12 @@ def _printed(block: re.Match[str], following: list[re.Match[str]]) -> str | None
 
 
 def run(example: Example, names: dict[str, Any], file: str) -> str:
-    """Execute one block; returns what it printed. Line numbers in tracebacks are those of the block."""
+    """Execute one block; returns what it printed. Line numbers in tracebacks are those of the block.
+
+    Its source is where a notebook puts that of a cell, so that it can be found.
+    """
     output = io.StringIO()
+    linecache.cache[file] = (len(example.code), None, example.code.splitlines(keepends=True), file)
     with contextlib.redirect_stdout(output):
         exec(compile(example.code, file, "exec"), names)
     return output.getvalue()

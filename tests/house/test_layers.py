@@ -19,14 +19,15 @@ MAY_IMPORT = {
     "schema": set(),
     "analysis": {"schema", "layout"},
     "layout": set(),
+    "markup": set(),
     "store": {"schema"},
-    "capture": {"schema", "analysis"},
-    "replay": {"schema", "analysis", "capture"},
+    "capture": {"schema", "analysis", "store", "markup"},
+    "replay": {"schema", "analysis", "capture", "markup"},
     "stats": {"schema"},
-    "recording": {"schema", "analysis", "capture", "replay", "stats", "store"},
-    "query": {"schema", "analysis", "store"},
-    "findings": {"schema", "analysis", "store", "query", "replay"},
-    "report": {"schema", "analysis", "layout", "store", "query", "findings"},
+    "recording": {"schema", "analysis", "capture", "replay", "stats", "store", "markup"},
+    "query": {"schema", "analysis", "store", "markup"},
+    "findings": {"schema", "analysis", "store", "query", "replay", "markup"},
+    "report": {"schema", "analysis", "layout", "store", "query", "findings", "markup"},
     "server": {"schema", "layout", "query", "findings"},
 }
 
@@ -38,8 +39,9 @@ MAY_IMPORT_ANYTHING = {"cli"}
 # public name, inside the method. Each such door is listed here: file -> public names.
 # A run that ends says what looks wrong in what it has recorded.
 SHORTHANDS: dict[str, set[str]] = {
-    "src/endoscope/capture/views/result.py": {"rerun", "validate"},
+    "src/endoscope/capture/views/result.py": {"rerun", "show", "validate"},
     "src/endoscope/recording/telling.py": {"diagnose"},
+    "src/endoscope/server/launch.py": {"load"},
 }
 
 

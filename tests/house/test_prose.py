@@ -28,7 +28,7 @@ def test_the_sheet_has_messages_options_checks_and_docstrings() -> None:
     for said in (
         "no model was watched",  # of a run
         "run a training script unchanged, record it, and show it",  # of the command line
-        "A learning rate that is too large, or too small.",  # of a check
+        "The learning rate is too large, or too small.",  # of a check
         "There is no metric …. Nearest: ….",  # an error, with blanks
         "## Run.watch",
         "## validate",

@@ -10,7 +10,8 @@ from tests.house.tree import PACKAGE, run_python
 
 PUBLIC = [
     "Run", "__version__", "anomaly", "changes", "compare", "correlate", "diagnose", "differences", "editing", "edits",
-    "errors", "open", "origin", "policies", "probe_batch", "rerun", "show", "statistic", "trace", "tracing", "validate",
+    "errors", "load", "open", "origin", "policies", "probe_batch", "rerun", "show", "statistic", "to_folder", "trace",
+    "tracing", "validate",
 ]  # fmt: skip
 MORE_PARAMETERS = {"Run": 8}  # all but the first by keyword: what to record, when, how much
 

@@ -74,6 +74,35 @@ def test_the_spread_over_the_batch_is_that_of_the_units(recording: Recording) ->
         assert values[step] == pytest.approx(math.sqrt(sum(one**2 for one in std) / len(std)), rel=1e-5)
 
 
+def test_a_huge_or_infinite_tensor_changes_nothing_in_the_ones_after_it(tmp_path: Path) -> None:
+    class Times(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            return values * self.factor
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.huge, self.infinite, self.small = Times(1e15), Times(math.inf), Times(1e-3)
+
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            self.huge(values), self.infinite(values)
+            return self.small(values)
+
+    net = Net()
+    with endoscope.Run(tmp_path, trial="t", when=1, strict=True) as run:
+        run.watch(net)
+        net(torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()).sum().backward()
+    found = endoscope.open(run.path)
+    assert isinstance(found, Recording)
+    std = found.units("small", 0)["std"].reshape(-1)
+    values, states = row(found, layers(found, "value", "batch_spread", OUTPUTS), "small")
+    assert states == [State.VALUE] and values[0] == pytest.approx(math.sqrt((std**2).mean()), rel=1e-5)
+
+
 def test_dead_units_are_zero_for_every_sample(recording: Recording) -> None:
     values, _ = row(recording, layers(recording, "value", "dead_share", OUTPUTS), "1")
     for step in range(3):

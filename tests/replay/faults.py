@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import endoscope
-from endoscope.capture.record.records import SOURCE, Source
+from endoscope.capture.data.nodes import Source
+from endoscope.capture.record.records import SOURCE
 from endoscope.capture.views.trace_data import sealed_property
 from endoscope.schema.ops import Kind
 from tests.models import Mlp

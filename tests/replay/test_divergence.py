@@ -129,7 +129,7 @@ def test_as_text_and_as_a_table() -> None:
     comparison = endoscope.compare(a, a.rerun(edit={"0": edits.add(1)}))
     text = str(comparison)
     assert "3 of 6 differ" in text and "First: linear_1_1 (" in text
-    assert text == repr(comparison) and "<pre>" in comparison._repr_html_()
+    assert text == repr(comparison) and "<td>linear_1_1</td>" in comparison._repr_html_()
     frame = comparison.to_pandas()
     assert list(frame.columns) == ["label", "type", "status", "max_abs", "relative", "cosine", "note"]
     assert list(frame.status).count("differs") == 3

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import endoscope
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.nodes import slots_of
 from endoscope.replay.operands import call_again
 from endoscope.replay.perturb import excuse, variants
 

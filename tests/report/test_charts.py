@@ -10,9 +10,10 @@ import zlib
 import numpy as np
 import pytest
 
-from endoscope.report import heat, numbers
+from endoscope.markup import numbers
+from endoscope.markup.tags import tag, text
+from endoscope.report import heat
 from endoscope.report.charts import Event, Line, chart, legend, round_ticks, thinned
-from endoscope.report.markup import tag, text
 
 
 def points(svg: str, colour: int = 0) -> list[tuple[float, float]]:

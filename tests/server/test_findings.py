@@ -146,7 +146,7 @@ def test_a_trial_that_is_not_there(here: tuple[TestClient, str, Path]) -> None:
 
 def test_names_tell_findings_apart_whatever_their_order() -> None:
     empty = {
-        "severity": "info", "symptom": "", "detail": "", "first_step": 0, "last_step": 0, "types": (), "samples": (),
+        "severity": "info", "title": "", "detail": "", "first_step": 0, "last_step": 0, "types": (), "samples": (),
         "value": 0.0, "threshold": None, "strength": 1.0, "usual": None, "steps": 1, "source": "",
         "causes": (), "remedies": (), "link": "", "also": (),
     }  # fmt: skip

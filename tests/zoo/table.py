@@ -27,17 +27,16 @@ LONGEST_REASON = 160
 HEAD = """\
 # Architectures
 
-`endoscope.validate` was run on {total} architectures of `transformers` {transformers} (torch {torch}),
-each built from a small configuration with random weights and run once on random inputs. It held on
-**{held}** of them. The rows are the tests of `tests/zoo`; `python -m tests.zoo.table` writes this page.
+We ran [`endoscope.validate`](reference/validate.md) on {total} architectures of `transformers` {transformers}
+(torch {torch}). Each was built from a small configuration, with random weights, and ran once on random inputs.
+Validation succeeded for **{held}** of them. `python -m tests.zoo.table` writes this page from the tests in `tests/zoo`.
 
 | family | architectures | validated |
 |---|---:|---:|
 {families}
 
-*Operations* counts what one forward pass of the small version executes. *Note* gives the reason where
-the proof did not hold. Where it held, it says what the trace could not see (the trace is then not complete)
-and what the proof left out.
+*Operations* is the number of operations in one forward pass of the small version. *Note* says what the trace could
+not see, what validation left out, or why validation failed.
 
 | name | family | class | operations | parameters | validated | note |
 |---|---|---|---:|---:|---|---|
@@ -81,7 +80,8 @@ def measure(architecture: Architecture) -> Row:
 
 def first_of(reasons: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(reasons))
-    more = f" (and {len(distinct) - 1} more)" if len(distinct) > 1 else ""
+    others = len(distinct) - 1
+    more = f" (and {others} more note{'s' if others > 1 else ''})" if others > 0 else ""
     return distinct[0] + more if distinct else ""
 
 

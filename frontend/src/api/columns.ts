@@ -51,3 +51,23 @@ export function lists<T extends ArrayLike<number>>(table: Table, name: string, n
 export function listAt<T extends ArrayLike<number>>(table: Table, name: string, row: number, none: T): T {
   return ((table.getChild(name) as { at(i: number): unknown }).at(row) as T | null) ?? none;
 }
+
+interface ListBatch<T> {
+  readonly children: readonly { readonly values: T }[];
+}
+
+/** Lists of one length, one after the other: of a single batch where they came, of several in a new array. */
+export function flat<T extends Float32Array | Uint8Array>(
+  table: Table, name: string, size: number, make: new (size: number) => T,
+): T {
+  const batches = table.getChild(name).data as unknown as readonly ListBatch<T>[];
+  const parts = batches.map(({ children }) => children[0].values);
+  if (parts.length === 1) return parts[0].subarray(0, size) as T;
+  const made = new make(size);
+  let at = 0;
+  for (const part of parts) {
+    made.set(part.subarray(0, size - at), at);
+    at += part.length;
+  }
+  return made;
+}

@@ -36,18 +36,18 @@ export interface TensorKey {
  *     grows <trial> …     more of it comes while the trial runs
  *     fixed <trial> …     never changes
  */
-function asking<T>(key: string, url: string, read: (body: Body) => Answer<T>): Request<T> {
+export function asking<T>(key: string, url: string, read: (body: Body) => Answer<T>): Request<T> {
   return { key, url, read, load: async (signal) => read(await askFirst(url, signal)) };
 }
 
 /** Takes its time, or is large: whoever waits for something else must not wait for it, too. */
-function alone<T>({ key, load, read }: Request<T>): Request<T> {
+export function alone<T>({ key, load, read }: Request<T>): Request<T> {
   return { key, load, read };
 }
 
-const json = <T>(key: string, url: string): Request<T> => asking(key, url, readJson<T>);
+export const json = <T>(key: string, url: string): Request<T> => asking(key, url, readJson<T>);
 
-function arrow<T>(key: string, url: string, read: (table: Table) => T): Request<T> {
+export function arrow<T>(key: string, url: string, read: (table: Table) => T): Request<T> {
   return asking(key, url, (body) => {
     const { value, bytes } = readArrow(body);
     return { value: read(value), bytes };
@@ -106,9 +106,9 @@ export function askPicture(
 export const saveLayout = async (trial: string, layout: Layout): Promise<void> =>
   void (await putJson(trialAddress(trial, "layout"), layout));
 
-/** The short name under which the server keeps a list of open modules. */
-export async function keepOpened(trial: string, open: readonly string[]): Promise<string> {
-  const answer = await putJson(trialAddress(trial, "opened"), open);
+/** The short name under which the server keeps a list of open modules; `trial` null: of the trace that is served. */
+export async function keepOpened(trial: string | null, open: readonly string[]): Promise<string> {
+  const answer = await putJson(trial === null ? address("trace/opened") : trialAddress(trial, "opened"), open);
   return ((await answer.json()) as { readonly name: string }).name;
 }
 

@@ -1,6 +1,6 @@
 /** Answers of the server as the page reads them: typed columns, and rows found by name. */
 import type { Table } from "@uwdata/flechette";
-import { has, listAt, lists, metadata, numberAt, numbers, textAt, texts } from "./columns";
+import { flat, has, listAt, lists, metadata, numberAt, numbers, textAt, texts } from "./columns";
 import { namesIn, placesOf, plainOf, type Named, type Names } from "./named";
 import { UNIT_STATISTICS, type StepFacts } from "./types";
 
@@ -220,6 +220,7 @@ export interface LayersTable {
   readonly rows: number;
   readonly node: readonly string[];
   readonly role: readonly string[];
+  readonly of: readonly string[];
   readonly kind: readonly string[];
   readonly pass: Float64Array;
   /** The steps, in the order of the values. */
@@ -233,14 +234,9 @@ export interface LayersTable {
 export function layersTable(table: Table): LayersTable {
   const ordinals = metadata<number[]>(table, "ordinals", []);
   const { names } = namesIn(table);
-  const flat = <T extends ArrayLike<number> & { set(from: T, at: number): void }>(name: string, made: T): T => {
-    const at = lists<T>(table, name, made);
-    for (let row = 0; row < table.numRows; row++) made.set(at(row), row * ordinals.length);
-    return made;
-  };
   const size = table.numRows * ordinals.length;
   return {
-    rows: table.numRows, node: names.node, role: names.role, pass: names.pass, kind: texts(table, "kind"), ordinals,
-    values: flat("values", new Float32Array(size)), states: flat("states", new Uint8Array(size)),
+    rows: table.numRows, ...names, kind: texts(table, "kind"), ordinals,
+    values: flat(table, "values", size, Float32Array), states: flat(table, "states", size, Uint8Array),
   };
 }

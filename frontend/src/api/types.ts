@@ -49,6 +49,8 @@ export interface Catalog {
   /** The folder, as it was typed */
   readonly root: string;
   readonly trials: readonly TrialSummary[];
+  /** A trace is served, and no trials: its name */
+  readonly trace: string | null;
 }
 
 /** One statistic, as menus and labels show it. */
@@ -258,6 +260,188 @@ export interface PictureHead {
   /** Per box */
   readonly labels: readonly string[];
   readonly details: readonly string[];
+}
+
+/** Something that the capture could not see. */
+export interface TraceNotice {
+  readonly kind: string;
+  readonly text: string;
+  /** File:line in function; empty if it has no place */
+  readonly source: string;
+}
+
+/** Layers that run again on what they made before. */
+export interface TraceLoop {
+  readonly passes: number;
+  /** Loops around it */
+  readonly depth: number;
+  readonly source: string;
+  readonly layers: readonly string[];
+}
+
+/** A test that a tensor answered, and what ran because of it. */
+export interface TraceDecision {
+  /** If, while, assert, … */
+  readonly kind: string;
+  /** Of the test in the source */
+  readonly text: string;
+  /** File:line */
+  readonly source: string;
+  /** Why the test could not be found; empty if it was */
+  readonly unknown: string;
+  /** What the tensor said */
+  readonly value: string;
+  /** That ran */
+  readonly branch: string;
+  /** This value alone chose the branch */
+  readonly settled: boolean;
+  /** The n-th time that this was asked */
+  readonly nth: number;
+  /** Labels of operations whose value was asked */
+  readonly steering: readonly string[];
+  /** Labels of operations of the branch */
+  readonly ops: readonly string[];
+}
+
+/** A whole trace, without its graph. */
+export interface TraceFacts {
+  readonly name: string;
+  readonly operations: number;
+  /** Numbers in all parameters */
+  readonly parameters: number;
+  /** Of all values */
+  readonly bytes: number;
+  /** Of all operations whose count is known */
+  readonly flops: number;
+  /** Inside of torch functions */
+  readonly seconds: number;
+  readonly complete: boolean;
+  readonly finished: boolean;
+  readonly warnings: readonly TraceNotice[];
+  readonly loops: readonly TraceLoop[];
+  readonly decisions: readonly TraceDecision[];
+  /** Of those that would make this too long */
+  readonly decisionsLeftOut: number;
+  /** Parameters and buffers that nobody reads */
+  readonly unused: readonly string[];
+  /** How often a layer runs at most */
+  readonly passes: number;
+  /** It was traced with gradients=True */
+  readonly gradients: boolean;
+}
+
+/** A box that can be opened: a module, or one call of it. */
+export interface TraceModule {
+  readonly address: string;
+  /** Its class; empty for what only holds others */
+  readonly type: string;
+  readonly label: string;
+  /** Place of the box around it; -1 at the top */
+  readonly parent: number;
+}
+
+/** Operations of a trace as columns, in the order of execution; without parameters that nobody reads. */
+export interface TraceGraph {
+  /** All passes of a layer are one node */
+  readonly rolled: boolean;
+  /** The label, or rolled the layer */
+  readonly node: readonly string[];
+  /** With the pass */
+  readonly label: readonly string[];
+  readonly passNumber: readonly number[];
+  readonly kind: readonly string[];
+  /** Plain name of the function */
+  readonly type: readonly string[];
+  /** Null: it returned none, or several */
+  readonly shape: readonly (readonly number[] | null)[];
+  /** Place in `sources`; -1: none */
+  readonly source: readonly number[];
+  /** File:line */
+  readonly sources: readonly string[];
+  /** The innermost box, place in `modules`; -1: none */
+  readonly module: readonly number[];
+  /** Every box before those inside of it */
+  readonly modules: readonly TraceModule[];
+  /** From, to, from, to, … */
+  readonly edges: readonly number[];
+}
+
+/** One node of a `TraceGraph`, for colours. */
+export interface TraceHeatRow {
+  readonly value: number;
+  /** Uint8: 0 no value, 1 a number, 2 some element is NaN, 3 some element is infinite */
+  readonly state: number;
+}
+
+/** A tensor that an operation returned. */
+export interface TraceOutput {
+  readonly shape: readonly number[];
+  readonly dtype: string;
+  readonly device: string;
+  readonly bytes: number;
+  /** It requires a gradient */
+  readonly learns: boolean;
+}
+
+/** One operation of a trace. */
+export interface TraceOp {
+  readonly label: string;
+  readonly layer: string;
+  readonly passNumber: number;
+  readonly passes: number;
+  readonly kind: string;
+  readonly type: string;
+  /** Where an input, output, parameter or buffer stands */
+  readonly path: string;
+  /** Its own name: add_ where the type says add; empty for what is no operation */
+  readonly function: string;
+  readonly inPlace: boolean;
+  readonly gradFn: string;
+  readonly arguments: readonly string[];
+  readonly outputs: readonly TraceOutput[];
+  readonly seconds: number;
+  /** Null: the count is not known */
+  readonly flops: number | null;
+  readonly bytes: number;
+  /** Calls around it, outermost first */
+  readonly modules: readonly string[];
+  /** Custom autograd functions and registered operators around it */
+  readonly functions: readonly string[];
+  /** Calls of modules that returned it */
+  readonly left: readonly string[];
+  /** File:line in function */
+  readonly source: string;
+  readonly parents: readonly string[];
+  readonly children: readonly string[];
+  readonly neighboursLeftOut: number;
+  readonly edits: readonly string[];
+  /** Every text under which it is found */
+  readonly keys: readonly string[];
+}
+
+/** Lines of a file around an operation. */
+export interface TraceCode {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  /** Number of the first line */
+  readonly first: number;
+  readonly lines: readonly string[];
+  /** Why there are none, or why they may be others; empty if all is well */
+  readonly problem: string;
+}
+
+/** Operations that were asked for. */
+export interface TraceFound {
+  readonly labels: readonly string[];
+  /** How many there are, or why there are none */
+  readonly sentence: string;
+}
+
+/** One tensor of a trace. Beside these, one column for each statistic. */
+export interface TraceValueRow {
+  readonly hist_first: number;
+  readonly hist: readonly number[];
 }
 
 /** One thing that looks wrong. */

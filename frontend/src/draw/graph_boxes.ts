@@ -3,7 +3,7 @@ import { heatText, SHADE_ABSENT, SHADE_INF, SHADE_NAN, worstShade } from "../mod
 import { moduleMark } from "../model/scene";
 import { itemArea, type Rect } from "./camera";
 import { cellRange, type Strip } from "./cells";
-import type { GraphState } from "./graph_state";
+import { tintOf, type GraphState } from "./graph_state";
 import { paintWide } from "./graph_wide";
 import { stripes } from "./shades";
 import { fitText, textWidth } from "./text";
@@ -35,7 +35,8 @@ function lookOf(state: GraphState, item: number): Look {
   const { theme, table, shades, faces, present, apart, history } = state;
   const { node, address, isWide } = state.picture.scene.items[item];
   const record = item === state.selectedItem && state.record >= 0 ? state.record : faces[item];
-  const shade = shades ? shades[record] : -1;
+  const tint = tintOf(state, item, record);
+  const shade = shades ? shades[tint] : -1;
   // A wide box has its colours in its strip; labels, ids and single numbers have none.
   const plain = shade < 0 || shade === SHADE_ABSENT || (isWide && history !== null) || Boolean(apart?.[record]);
   return {
@@ -44,7 +45,7 @@ function lookOf(state: GraphState, item: number): Look {
     fill: plain ? theme.panel : table.fill[shade],
     ink: plain ? theme.ink : table.ink[shade],
     kind: theme.kinds[state.picture.scene.model.nodes[node].kind],
-    faded: present !== null && !present[record],
+    faded: present !== null && !present[tint],
     isGroup: address !== "",
     isWide,
   };
@@ -127,7 +128,7 @@ function valueText(state: GraphState, item: number): string {
   if (!heat || !shades || shade === SHADE_ABSENT) return "";
   if (shade === SHADE_NAN) return "NaN";
   if (shade === SHADE_INF) return "Inf";
-  return heatText(heat, record, 2);
+  return heatText(heat, tintOf(state, item, record), 2);
 }
 
 function paintTwoLines(

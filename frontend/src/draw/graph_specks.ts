@@ -1,5 +1,5 @@
 /** Boxes from far away: flat patches of colour, thousands of them in a few milliseconds. */
-import type { GraphState } from "./graph_state";
+import { tintOf, type GraphState } from "./graph_state";
 
 /** Zoom below which boxes are too small for anything but their colour. */
 export const SPECK_SCALE = 0.2;
@@ -23,7 +23,7 @@ export function paintSpecks(
     const { node, open } = scene.items[item];
     if (open) continue;
     const kind = theme.kinds[scene.model.nodes[node].kind];
-    const shade = shades ? shades[state.faces[item]] : -1;
+    const shade = shades ? shades[tintOf(state, item, state.faces[item])] : -1;
     push(byColor, shade < 0 ? kind : table.fill[shade], item);
     if (shade >= 0 && BAR_WIDTH * scale >= 1) push(byKind, kind, item);
   }
@@ -31,7 +31,7 @@ export function paintSpecks(
     for (const [color, items] of groups) {
       context.fillStyle = color;
       for (const i of items) {
-        if (present) context.globalAlpha = present[state.faces[i]] ? 1 : FADED;
+        if (present) context.globalAlpha = present[tintOf(state, i, state.faces[i])] ? 1 : FADED;
         context.fillRect(layout.x[i], layout.y[i], width ?? layout.width[i], layout.height[i]);
       }
     }

@@ -29,6 +29,8 @@ export interface GraphInput {
   readonly allEdges: boolean;
   /** 1 for tensors that the current step has; null if all. What it lacks is drawn faded. */
   readonly present: Uint8Array | null;
+  /** Item -> place in `heat` and `present` of what is known of the box as a whole; -1: its tensor stands for it. */
+  readonly whole?: Int32Array | null;
   /** Where something looks wrong. */
   readonly marks?: Marks | null;
   /** The numbers of all steps; null: not known, or a sample is looked at. */
@@ -91,6 +93,12 @@ const NONE: Marks = new Map();
 const sameTensor = (a: GraphSelection, b: GraphSelection): boolean =>
   a.node === b.node && a.role === b.role && a.pass === b.pass;
 
+/** Where in `shades`, `heat` and `present` it is said what a box shows; `record` is the tensor that stands for it. */
+export function tintOf({ whole }: GraphState, item: number, record: number): number {
+  const place = whole?.[item] ?? -1;
+  return place >= 0 ? place : record;
+}
+
 function facesOf({ picture, selection }: GraphInput): Int32Array {
   const { items, model, itemOfTensor } = picture.scene;
   return Int32Array.from(items, ({ node, tensor, address, isChip }, i) => {
@@ -105,7 +113,8 @@ function facesOf({ picture, selection }: GraphInput): Int32Array {
 export function looksAlike(a: GraphState, b: GraphState): boolean {
   return (
     a.picture === b.picture && a.shades === b.shades && a.table === b.table && a.theme === b.theme &&
-    a.allEdges === b.allEdges && a.present === b.present && a.images === b.images && sameNumbers(a.faces, b.faces)
+    a.allEdges === b.allEdges && a.present === b.present && a.whole === b.whole && a.images === b.images &&
+    sameNumbers(a.faces, b.faces)
   );
 }
 

@@ -1,7 +1,7 @@
 /** The loss over layers × steps, in the same columns: recorded steps as ticks, onsets of findings, the chosen step. */
 import type { StepAxis } from "../model/layers/axis";
-import { pageTheme, onThemeChange } from "./theme";
-import { Surface } from "./surface";
+import { pageTheme } from "./theme";
+import { PictureView } from "./picture_view";
 
 export interface CurvePicture {
   readonly axis: StepAxis;
@@ -17,22 +17,9 @@ export interface CurvePicture {
 export const CURVE_HEIGHT = 62;
 const BOTTOM = 20; // ticks and numbers
 
-export class LayersCurve extends Surface {
-  #picture: CurvePicture | null = null;
-
-  constructor(canvas: HTMLCanvasElement) {
-    super(canvas);
-    const stop = onThemeChange(() => this.redraw());
-    this.stop.signal.addEventListener("abort", stop);
-  }
-
-  set(picture: CurvePicture): void {
-    this.#picture = picture;
-    this.paint();
-  }
-
+export class LayersCurve extends PictureView<CurvePicture> {
   protected draw(): void {
-    const picture = this.#picture;
+    const picture = this.picture;
     if (!picture) return;
     this.#drawLoss(picture);
     this.#drawTicks(picture);

@@ -2,11 +2,11 @@
 import type { PixelColumns, StepAxis } from "../model/layers/axis";
 import { pixelColumns } from "../model/layers/axis";
 import { INFINITE, NAN, VALUE, type Line } from "../model/layers/derive";
-import { urgency, type LayerScale } from "../model/layers/scale";
+import { urgencyOn, type LayerScale } from "../model/layers/scale";
 import { shadeTable } from "./shades";
 import { SHADE_INF, SHADE_NAN, SHADE_ZERO } from "../model/heat";
-import { onThemeChange, pageTheme, parseRgb } from "./theme";
-import { Surface } from "./surface";
+import { pageTheme, parseRgb } from "./theme";
+import { RowsView } from "./picture_view";
 
 export interface HeatPicture {
   readonly rows: number;
@@ -19,30 +19,11 @@ export interface HeatPicture {
 
 const STRIPE = 6; // pixels from one stripe to the next
 
-export class LayersHeat extends Surface {
-  #picture: HeatPicture | null = null;
-  #top = 0;
+export class LayersHeat extends RowsView<HeatPicture> {
   #columns: { axis: StepAxis; pixels: number; columns: PixelColumns } | null = null;
 
-  constructor(canvas: HTMLCanvasElement) {
-    super(canvas);
-    const stop = onThemeChange(() => this.redraw());
-    this.stop.signal.addEventListener("abort", stop);
-  }
-
-  set(picture: HeatPicture | null): void {
-    this.#picture = picture;
-    this.paint();
-  }
-
-  scroll(top: number): void {
-    if (top === this.#top) return;
-    this.#top = top;
-    this.paint();
-  }
-
   protected draw(): void {
-    const picture = this.#picture;
+    const picture = this.picture;
     if (!picture || picture.axis.edges.length === 0) return;
     const [width, height] = [this.canvas.width, this.canvas.height];
     const ratio = height / this.height;
@@ -54,14 +35,14 @@ export class LayersHeat extends Surface {
     const hatch = pixelOf(theme.hatch);
     const line = new Uint32Array(width);
     const kinds = new Uint8Array(width); // 0 plain, 1 hatched, 2 NaN, 3 infinite
-    const first = Math.max(0, Math.floor(this.#top / picture.rowHeight));
-    const last = Math.min(picture.rows, Math.ceil((this.#top + this.height) / picture.rowHeight));
+    const first = Math.max(0, Math.floor(this.top / picture.rowHeight));
+    const last = Math.min(picture.rows, Math.ceil((this.top + this.height) / picture.rowHeight));
     for (let row = first; row < last; row++) {
       const cells = picture.line(row);
       if (!cells) continue;
       const isStriped = fillLine(cells, columns, picture.scale, table.pixels, line, kinds);
-      const from = Math.round((row * picture.rowHeight - this.#top + 0.5) * ratio);
-      const to = Math.round(((row + 1) * picture.rowHeight - this.#top - 0.5) * ratio);
+      const from = Math.round((row * picture.rowHeight - this.top + 0.5) * ratio);
+      const to = Math.round(((row + 1) * picture.rowHeight - this.top - 0.5) * ratio);
       for (let y = Math.max(0, from); y < Math.min(height, to); y++) {
         pixels.set(line, y * width);
         if (isStriped) stripe(pixels, y, width, ratio, kinds, hatch);
@@ -84,6 +65,7 @@ function fillLine(
   kinds: Uint8Array,
 ): boolean {
   let isStriped = false;
+  const urgency = urgencyOn(scale);
   let [lastStart, lastEnd] = [-1, -1];
   for (let x = 0; x < line.length; x++) {
     const [start, end] = [starts[x], ends[x]];
@@ -98,7 +80,7 @@ function fillLine(
       kinds[x] = 0;
       continue;
     }
-    const worst = end - start === 1 ? start : worstOf(cells, start, end, scale);
+    const worst = end - start === 1 ? start : worstOf(cells, start, end, urgency);
     const [value, state] = [cells.values[worst], cells.states[worst]];
     kinds[x] = state === VALUE ? 0 : state === NAN ? 2 : state === INFINITE ? 3 : 1;
     if (kinds[x] !== 0) isStriped = true;
@@ -110,10 +92,12 @@ function fillLine(
   return isStriped;
 }
 
-function worstOf({ values, states }: Line, start: number, end: number, scale: LayerScale): number {
+function worstOf(
+  { values, states }: Line, start: number, end: number, urgency: (value: number, state: number) => number,
+): number {
   let [worst, most] = [start, -1];
   for (let column = start; column < end; column++) {
-    const urgent = urgency(values[column], states[column], scale);
+    const urgent = urgency(values[column], states[column]);
     if (urgent > most) [worst, most] = [column, urgent];
   }
   return worst;

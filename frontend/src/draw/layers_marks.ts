@@ -1,8 +1,8 @@
 /** Over the cells of layers × steps: findings on the data, the step, the selection. */
 import { columnsOf, type StepAxis } from "../model/layers/axis";
-import { Surface } from "./surface";
+import { RowsView } from "./picture_view";
 import { textWidth } from "./text";
-import { onThemeChange, pageTheme } from "./theme";
+import { pageTheme } from "./theme";
 
 export interface HeatMark {
   readonly row: number;
@@ -23,29 +23,9 @@ export interface MarksPicture {
 }
 
 /** Over the cells: outlines of findings with their flags, the step, the selection. */
-export class LayersMarks extends Surface {
-  #picture: MarksPicture | null = null;
-  #top = 0;
-
-  constructor(canvas: HTMLCanvasElement) {
-    super(canvas);
-    const stop = onThemeChange(() => this.redraw());
-    this.stop.signal.addEventListener("abort", stop);
-  }
-
-  set(picture: MarksPicture): void {
-    this.#picture = picture;
-    this.paint();
-  }
-
-  scroll(top: number): void {
-    if (top === this.#top) return;
-    this.#top = top;
-    this.paint();
-  }
-
+export class LayersMarks extends RowsView<MarksPicture> {
   protected draw(): void {
-    const picture = this.#picture;
+    const picture = this.picture;
     if (!picture || picture.axis.edges.length === 0) return;
     this.#drawStep(picture);
     const taken = new Set<number>();
@@ -62,7 +42,7 @@ export class LayersMarks extends Surface {
   }
 
   #y(row: number, { rowHeight }: MarksPicture): number {
-    return row * rowHeight - this.#top;
+    return row * rowHeight - this.top;
   }
 
   #span({ from, to }: HeatMark, { axis }: MarksPicture): readonly [number, number] {
@@ -82,7 +62,7 @@ export class LayersMarks extends Surface {
       context.lineDashOffset = offset;
       context.beginPath();
       context.moveTo(x, 0);
-      context.lineTo(x, Math.min(this.height, rows * rowHeight - this.#top));
+      context.lineTo(x, Math.min(this.height, rows * rowHeight - this.top));
       context.stroke();
     }
     context.setLineDash([]);

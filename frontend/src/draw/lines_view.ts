@@ -1,8 +1,8 @@
 /** A few curves over the steps on one axis: a layer, and behind it in grey the same layer of other blocks. */
 import { shortNumber } from "../model/numbers";
 import { VALUE, type Line } from "../model/layers/derive";
-import { onThemeChange, pageTheme } from "./theme";
-import { Surface } from "./surface";
+import { pageTheme } from "./theme";
+import { PictureView } from "./picture_view";
 
 export interface LinesPicture {
   readonly steps: ArrayLike<number>;
@@ -17,22 +17,9 @@ export interface LinesPicture {
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [48, 8, 8, 20];
 
-export class LinesView extends Surface {
-  #picture: LinesPicture | null = null;
-
-  constructor(canvas: HTMLCanvasElement) {
-    super(canvas);
-    const stop = onThemeChange(() => this.redraw());
-    this.stop.signal.addEventListener("abort", stop);
-  }
-
-  set(picture: LinesPicture | null): void {
-    this.#picture = picture;
-    this.redraw();
-  }
-
+export class LinesView extends PictureView<LinesPicture> {
   protected draw(): void {
-    const picture = this.#picture;
+    const picture = this.picture;
     if (!picture || picture.steps.length === 0) return;
     const { context } = this;
     const theme = pageTheme();

@@ -1,6 +1,6 @@
 /** The whole graph in a corner, with a frame around what is on the stage. */
 import { itemArea, visibleArea, wholeArea, type Camera, type Rect, type Size } from "./camera";
-import { looksAlike, type GraphState } from "./graph_state";
+import { looksAlike, tintOf, type GraphState } from "./graph_state";
 import { SHADE_ABSENT } from "../model/heat";
 
 const MARGIN = 6;
@@ -101,7 +101,7 @@ function drawBoxes(state: GraphState, fit: Fit, width: number, height: number, d
 }
 
 function boxFill(state: GraphState, item: number): string {
-  const shade = state.shades ? state.shades[state.faces[item]] : SHADE_ABSENT;
+  const shade = state.shades ? state.shades[tintOf(state, item, state.faces[item])] : SHADE_ABSENT;
   if (shade !== SHADE_ABSENT) return state.table.fill[shade];
   return state.theme.lineStrong;
 }

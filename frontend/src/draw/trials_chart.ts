@@ -1,8 +1,8 @@
 /** Trials as lines through parallel axes, or as points over two of them. */
 import type { ChartAxis } from "../model/overview/axis";
-import { Surface } from "./surface";
+import { ThemedSurface } from "./picture_view";
 import { fitText } from "./text";
-import { onThemeChange, pageTheme } from "./theme";
+import { pageTheme } from "./theme";
 
 export type { ChartAxis };
 
@@ -14,16 +14,10 @@ export interface ChartTrial {
 
 const NEAR = 8; // pixels
 
-abstract class TrialsView extends Surface {
+abstract class TrialsView extends ThemedSurface {
   protected axes: readonly ChartAxis[] = [];
   protected trials: readonly ChartTrial[] = [];
   protected pointed = -1;
-
-  constructor(canvas: HTMLCanvasElement) {
-    super(canvas);
-    const stop = onThemeChange(() => this.redraw());
-    this.stop.signal.addEventListener("abort", stop);
-  }
 
   set(axes: readonly ChartAxis[], trials: readonly ChartTrial[]): void {
     [this.axes, this.trials] = [axes, trials];

@@ -6,7 +6,7 @@ import { shapeText } from "../model/names";
 import type { Scene } from "../model/scene";
 import { heatText, SHADE_ABSENT, SHADE_INF, SHADE_NAN } from "../model/heat";
 import type { ItemMark } from "./graph_marks";
-import type { GraphState } from "./graph_state";
+import { tintOf, type GraphState } from "./graph_state";
 
 export interface TwinItem {
   readonly key: string;
@@ -48,7 +48,7 @@ function groupWords(scene: Scene, item: number): string {
 function boxWords(state: GraphState, item: number): string {
   const { scene } = state.picture;
   const { node, address, label } = scene.items[item];
-  const heat = heatWords(state, state.faces[item]);
+  const heat = heatWords(state, tintOf(state, item, state.faces[item]));
   if (address) return [groupWords(scene, item), heat].filter(Boolean).join(", ");
   const { kind, shape } = scene.model.nodes[node];
   const words = shapeWords(state.shapeAt?.(state.faces[item]) ?? shape);

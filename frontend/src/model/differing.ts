@@ -1,7 +1,7 @@
 /** Where two selections differ most, and since when. Pure. */
 import { VALUE } from "./heat";
 import type { HistoryLine } from "./history";
-import { ratio } from "./past";
+import { against } from "./ratio";
 
 export interface Differing {
   readonly node: string;
@@ -30,7 +30,7 @@ export function mostDiffering(
     const other = others.get(key(each));
     if (other === undefined || !Number.isFinite(other) || !Number.isFinite(each.number)) return [];
     const { node, role, pass, number } = each;
-    return [{ node, role, pass, a: number, b: other, value: ratio(number, other, isShare) }];
+    return [{ node, role, pass, a: number, b: other, value: against(number, other, isShare) }];
   });
   found.sort((one, two) => Math.abs(two.value) - Math.abs(one.value));
   // Of a node that runs many times the pass that differs most says it for all.
@@ -61,7 +61,7 @@ export function dividedLine(a: HistoryLine, referenceAt: (column: number) => num
     if (states[column] !== VALUE) continue;
     const reference = referenceAt(column);
     if (Number.isNaN(reference)) states[column] = 0;
-    else values[column] = ratio(a.values[column], reference, isShare);
+    else values[column] = against(a.values[column], reference, isShare);
   }
   return { values, states };
 }

@@ -2,36 +2,38 @@
 
 export const MEANINGS: Readonly<Record<string, string>> = {
   run: "The Python object endoscope.Run, which records one trial.",
-  trial: "One training, and the folder that holds what was recorded of it.",
-  recording: "What was recorded of a trial, opened for reading with endoscope.open.",
-  step: "One update of the parameters, with the forward and backward passes that lead to it.",
-  type: "A name that tells kinds of steps apart, such as the steps of a generator and those of its critic.",
-  "recorded step": "A step of which statistics of all tensors were kept.",
+  trial: "One recorded training, kept in one folder.",
+  recording: "A trial that you open for reading, with endoscope.open.",
+  step: "One round of the training loop: forward pass, backward pass, and the update that follows.",
+  type: "The name of a kind of step, such as the steps of a generator and those of its critic.",
+  "recorded step": "A step for which Endoscope kept statistics of all tensors.",
   "traced step":
-    "A recorded step of which every operation was seen. Other steps get the graph of a traced step.",
-  gap: "Something that could not be recorded, with the reason and what to type.",
-  node: "A place in the graph of a recording: an input, a parameter, the result of a module, a loss.",
-  role: "A name that tells several tensors of one node apart.",
-  pass: "A module or a layer may run several times in a step: pass 2 is the second time.",
+    "A recorded step of which Endoscope saw every operation, and so knows the graph. Other "
+      + "steps show the graph of a traced step.",
+  gap: "Something that Endoscope could not record, with the reason.",
+  node: "A box in the graph of a recording: an input, a parameter, the result of a module, a loss.",
+  role: "A name that distinguishes several tensors of one node, such as after number 1 and after number 2.",
+  pass: "One call of a module or layer: pass 2 is the second time that it runs in a step.",
   sample: "One element of the batch.",
-  unit:
-    "One channel, feature or neuron: all elements of a tensor with the same index, over the"
-      + " batch and over all positions.",
+  unit: "One channel, feature or neuron, over the whole batch and all positions.",
   "raw values":
-    "The elements of a tensor themselves, which are kept for a few samples of each recorded step.",
-  target: "What the result of the model is compared with, such as labels.",
-  update: "What the optimizer added to a parameter in a step.",
-  heat: "Colours of the nodes by one statistic.",
+    "All elements of a tensor, not only its statistics. Endoscope keeps them for a few samples "
+      + "of each recorded step.",
+  target: "What the loss compares the result of the model with, such as labels.",
+  update: "The change that the optimizer made to a parameter in a step.",
   check: "A function that looks for one kind of problem in a recording.",
-  finding:
-    "What a check has found: a problem, the step and the node where it begins, and what it may come from.",
-  policy: "A rule that says which steps are recorded.",
+  finding: "A problem that a check found: where it begins, since which step, and what probably causes it.",
+  anomaly: "A rule or a function of your own that says what is unusual.",
+  policy: "A rule that says which steps Endoscope records.",
   budget: "The largest share of the training time that recording may take.",
-  trace: "Everything that one run of a piece of code computed, operation by operation.",
-  operation: "One call of a function of torch in a trace, with the tensors that it returned.",
+  rank: "The number of a process, in a training of several processes.",
+  trace: "All operations of one execution of your code, with their values and the graph.",
+  operation:
+    "In a trace: one call of a torch function, and what it returned. Inputs, outputs and "
+      + "parameters are in the list of operations, too.",
   layer:
-    "Operations of a trace that come from the same statement of the code; each time that it runs is a pass.",
-  orphan: "An operation that neither depends on an input nor leads to an output.",
+    "On the page: a module. In a trace: one function with its parameters, or one repeated "
+      + "statement, which may run in several passes.",
 };
 
 /** The sentence for a word, also in the plural; nothing if the word means what it always means. */

@@ -5,8 +5,8 @@
  *
  * Everything is addressed by position: records as the server sent them, nodes and groups as they stand here.
  */
-import { commonAddress, relativeName, withType } from "./names";
-import { asKind, type GraphSource, type Kind } from "./source";
+import { commonAddress, prefixes, relativeName, withType } from "./names";
+import { asKind, isStored, type GraphSource, type Kind } from "./source";
 import { growTree, type Branch } from "./tree";
 
 export interface GraphNode {
@@ -70,18 +70,19 @@ export interface GraphOptions {
   readonly renames?: Readonly<Record<string, string>>;
   /** Prefixes of names that the user wants in a box of their own. */
   readonly groups?: readonly string[];
+  /** Of each tensor of the source the boxes around it, outermost first. Without it they follow from its module. */
+  readonly paths?: readonly (readonly string[])[] | undefined;
 }
-
-const isStored = (kind: Kind): boolean => kind === "parameter" || kind === "buffer";
 
 export function buildGraph(source: GraphSource, options: GraphOptions = {}): GraphModel {
   const { byName, records, nodeOfRecord } = gatherNames(source);
   const { edges, recurrent } = gatherEdges(source, nodeOfRecord);
   const kinds = records.map((list) => asKind(source.nodes[list[0]].kind));
   const orders = ordersOf(records, kinds, edges);
-  const homes = records.map((list) => homeOf(source, list));
+  const pathOf = (list: readonly number[]): readonly string[] =>
+    options.paths?.[list[0]] ?? prefixes(homeOf(source, list));
   const names = [...byName.keys()];
-  const tree = growTree(names.map((name, node) => ({ node, name, home: homes[node] })), options.groups ?? []);
+  const tree = growTree(names.map((name, node) => ({ node, name, path: pathOf(records[node]) })), options.groups ?? []);
   const { groups, groupOf, moduleOf } = numberGroups(tree, names, kinds, orders, options);
 
   const nodes = names.map((name, id): GraphNode => {

@@ -6,6 +6,7 @@ export const ABSENT = 0; // not recorded, or it has no gradient: unlike zero
 export const VALUE = 1;
 export const HAS_NAN = 2;
 export const HAS_INF = 3;
+export const NOTHING = 4; // there is a number, and nothing to compare it with
 export type HeatState = typeof ABSENT | typeof VALUE | typeof HAS_NAN | typeof HAS_INF;
 
 /** One statistic of every tensor of a graph, by position in the source. */
@@ -117,7 +118,7 @@ function extent(heats: readonly Heat[]) {
 }
 
 export function shadeOf(value: number, state: number, scale: HeatScale): number {
-  if (state === ABSENT) return SHADE_ABSENT;
+  if (state === ABSENT || state === NOTHING) return SHADE_ABSENT;
   if (state === HAS_NAN || Number.isNaN(value)) return SHADE_NAN;
   if (state === HAS_INF || !Number.isFinite(value)) return SHADE_INF;
   if (value === 0 && scale.kind === "log") return SHADE_ZERO;

@@ -38,40 +38,6 @@ export function roundDown(value: number): number {
   return Number((digit * power).toPrecision(1));
 }
 
-const MOST_LOOKED_AT = 20_000;
-const EDGE = 0.02;
-
-/** The scale from the 2nd to the 98th percentile of many cells: one outlier cannot flatten the rest. */
-export function robustScale(cells: Iterable<number>, kind: ScaleKind, isShare: boolean): HeatScale | null {
-  if (isShare) return linearScale(0, 1);
-  const sorted = Float64Array.from(cells).filter(Number.isFinite).sort();
-  if (sorted.length === 0) return null;
-  const at = (share: number, of = sorted): number => of[Math.round(share * (of.length - 1))];
-  if (kind === "diverging" && sorted[0] < 0) {
-    const sizes = sorted.map(Math.abs).sort();
-    return divergingScale(at(1 - EDGE, sizes) || sizes[sizes.length - 1] || 1);
-  }
-  const positive = sorted.filter((value) => value > 0);
-  if (kind === "log" && sorted[0] >= 0 && positive.length > 0) {
-    const [low, high] = [at(EDGE, positive), at(1 - EDGE, positive)];
-    return logScale(Math.min(low, high / 10), high);
-  }
-  const [low, high] = [at(EDGE), at(1 - EDGE)];
-  return linearScale(Math.min(0, low), high > 0 ? high : 1);
-}
-
-/** Every n-th cell, where there are very many. */
-export function* thinned(lines: readonly ArrayLike<number>[]): Generator<number> {
-  const count = lines.reduce((sum, line) => sum + line.length, 0);
-  const every = Math.max(1, Math.ceil(count / MOST_LOOKED_AT));
-  let next = 0;
-  let before = 0;
-  for (const line of lines) {
-    for (; next < before + line.length; next += every) yield line[next - before];
-    before += line.length;
-  }
-}
-
 /** The same kind of scale with ends that somebody has chosen. */
 export function scaleWith(scale: HeatScale, range: readonly number[] | null): HeatScale {
   if (!range || range.length !== 2 || !(range[0] < range[1])) return scale;

@@ -1,7 +1,10 @@
 /** What the model is built from: a recorded graph, exactly as the server sends it. */
 
-export const KINDS = ["input", "parameter", "buffer", "computed", "target", "loss", "output"] as const;
+export const KINDS = ["input", "parameter", "buffer", "constant", "computed", "target", "loss", "output"] as const;
 export type Kind = (typeof KINDS)[number];
+
+/** It stands beside those who read it. */
+export const isStored = (kind: Kind): boolean => kind === "parameter" || kind === "buffer" || kind === "constant";
 
 /** One recorded tensor: a node, in one of its roles, in one pass. */
 export interface GraphSourceNode {

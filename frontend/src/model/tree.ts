@@ -1,5 +1,3 @@
-import { prefixes } from "./names";
-
 /** A box around others: a module, or nodes that the user grouped by a prefix. */
 export interface Branch {
   /** Unique; the module's address, for a user's group followed by `/prefix…`. */
@@ -13,8 +11,8 @@ export interface Branch {
 export interface Placed {
   readonly node: number;
   readonly name: string;
-  /** Address of the module around the node; empty at the top. */
-  readonly home: string;
+  /** Addresses of the modules around the node, outermost first. */
+  readonly path: readonly string[];
 }
 
 const empty = (address: string, module: string): Branch => ({ address, module, branches: new Map(), nodes: [] });
@@ -29,13 +27,9 @@ function child(parent: Branch, address: string, module: string): Branch {
 export function growTree(placed: readonly Placed[], groups: readonly string[]): Branch {
   const root = empty("", "");
   const longestFirst = [...groups].sort((a, b) => b.length - a.length);
-  const homes = new Map([["", root]]);
-  for (const { node, name, home } of placed) {
-    let branch = homes.get(home);
-    if (!branch) {
-      branch = prefixes(home).reduce((outer, address) => child(outer, address, address), root);
-      homes.set(home, branch);
-    }
+  for (const { node, name, path } of placed) {
+    const home = path.at(-1) ?? "";
+    let branch = path.reduce((outer, address) => child(outer, address, address), root);
     const prefix = longestFirst.find((text) => text && name.startsWith(text));
     if (prefix !== undefined) branch = child(branch, `${home}/${prefix}…`, home);
     branch.nodes.push(node);

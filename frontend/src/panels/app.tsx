@@ -1,5 +1,6 @@
 /** The frame of the page: top bar, selectors, and the panel of the chosen tab. */
-import { Suspense, useRef, type ReactNode } from "react";
+import { useRef, type ReactNode } from "react";
+import { useCatalog } from "../state/data";
 import { usePart, type Tab } from "../state/page";
 import { Kept } from "./kept";
 import { Guide } from "./shell/guide";
@@ -12,11 +13,16 @@ import { GoneBanner, ProblemsBanner, useStateOfPage } from "./shell/states";
 import { useTitle } from "./shell/title";
 import { TopBar } from "./shell/top_bar";
 import { GraphPanel } from "./graph/panel";
-import { useWork } from "./tab_panel";
 import { TensorPanel } from "./tensor/panel";
-import { PANELS } from "./tabs";
+import { PANELS, TracePage } from "./tabs";
 
+/** A trace has no steps and no trials, so nothing around it is that of recordings. */
 export function App() {
+  const isTrace = useCatalog().value?.trace != null;
+  return isTrace ? <TracePage /> : <Recordings />;
+}
+
+function Recordings() {
   const state = useStateOfPage();
   useTitle();
   return (
@@ -72,15 +78,9 @@ function Layer({ isShown, children }: { readonly isShown: boolean; readonly chil
   if (!wasShown.current) return null;
   return (
     <div className={isShown ? "layer" : "layer away"} inert={!isShown}>
-      <Suspense fallback={<Coming />}>{children}</Suspense>
+      {children}
     </div>
   );
-}
-
-/** React may wait before it shows code that has come; until then the page is not settled. */
-function Coming() {
-  useWork(true);
-  return null;
 }
 
 function GraphTab({ isShown }: { readonly isShown: boolean }) {

@@ -61,7 +61,7 @@ const LOOK: { readonly [F in Field]: Form<Look[F]> } = {
   aggregate: oneOf(AGGREGATES), node: orNull(text), role: maybeEmpty, pass: orNull(number),
 };
 
-type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
+type Group = "heat" | "overview" | "layers" | "trace" | "series" | "metrics" | "values";
 type Flat = Omit<Page, "look" | "other" | Group>;
 const FLAT: { readonly [F in keyof Flat]: Form<Flat[F]> } = {
   tab: oneOf(TABS), trials: list(text), edges: oneOf(["selected", "all"]), open: orNull(list(text)),
@@ -81,7 +81,10 @@ const NESTED: { readonly [G in keyof Nested]: { readonly [F in keyof Nested[G]]:
     rows: oneOf(["auto", "outputs", "parameters"]), columns: oneOf(["true", "equal"]),
     order: oneOf(["network", "differs"]), filter: text, open: orNull(list(text)), other: text,
   },
-  series: { statistic: text, log: yes, histogram: yes },
+  trace: {
+    rolled: yes, pattern: text, from: text, to: text, of: oneOf(["value", "gradient"]), output: number, branch: number,
+  },
+  series: { statistic: text, log: yes, histogram: yes, ridges: yes },
   metrics: {
     names: list(text), smoothing: number, log: yes, x: oneOf(["step", "time"]), range: orNull(list(number)),
     filter: text, group: text, hidden: list(text), outliers: yes,

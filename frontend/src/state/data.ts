@@ -130,12 +130,12 @@ export const useHeat = (
 
 /** Layers × steps; the other kinds of value, and what else is likely to be chosen, are fetched ahead. */
 export function useLayers(
-  key: TensorKey | null, trial: string | null, of: string | null, statistic: string, rows: LayerRows,
+  key: TensorKey | null, trial: string | null, of: string | null, statistic: string, rows: LayerRows | null,
   likely: readonly string[] = [], canBe: (of: string) => boolean = () => true,
 ): Loaded<LayersTable> {
   const isWanted = trial !== null && of !== null && statistic !== "";
   const beside = isWanted ? likely.map((name) => askLayers(trial, of, name, rows)) : [];
-  const rowsOf = (next: string): LayerRows => (next === "update" ? "parameters" : rows);
+  const rowsOf = (next: string): LayerRows | null => (next === "update" ? "parameters" : rows);
   const ask: Question["ask"] = (next) =>
     next && canBe(next.of) ? askLayers(next.trial, next.of, statistic, rowsOf(next.of)) : null;
   useAhead(isWanted && key ? [{ trial, key, step: null, type: null, ask, beside }] : NO_QUESTIONS);

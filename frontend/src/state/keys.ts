@@ -15,6 +15,7 @@ export const reach: {
   trials?: () => void;
   search?: () => void;
   fit?: () => void;
+  pass?: () => void;
   help?: () => void;
   guide?: () => void;
   finding?: (by: number) => void;
@@ -22,6 +23,12 @@ export const reach: {
 
 /** 1 … 9, and 0 for the tenth. */
 const TAB_KEYS = TABS.slice(0, 10).map((_, i) => String((i + 1) % 10));
+
+const SEARCH: KeyEntry = { keys: ["/"], words: "search", run: () => reach.search?.() };
+const FIT: KeyEntry = { keys: ["f"], words: "show the whole graph", run: () => reach.fit?.() };
+const HELP: KeyEntry = { keys: ["?"], words: "this help", run: () => reach.help?.() };
+const ZOOM: KeyEntry = { keys: ["+", "−"], words: "zoom (in the graph)" };
+const ESCAPE: KeyEntry = { keys: ["Esc"], words: "close what is open" };
 
 export const KEYS: readonly KeyEntry[] = [
   { keys: ["["], words: "step before", run: () => act.stepBy(-1, false) },
@@ -36,17 +43,34 @@ export const KEYS: readonly KeyEntry[] = [
   { keys: ["b"], words: "next aggregate over the batch", run: () => cycle("aggregate") },
   { keys: ["t"], words: "choose trials", run: () => reach.trials?.() },
   { keys: ["c"], words: "compare: two places side by side, and back", run: () => toggleCompare() },
-  { keys: ["/"], words: "search", run: () => reach.search?.() },
-  { keys: ["f"], words: "show the whole graph", run: () => reach.fit?.() },
+  SEARCH,
+  FIT,
   { keys: ["n"], words: "show the next finding", run: () => reach.finding?.(1) },
   { keys: ["N"], words: "show the finding before", run: () => reach.finding?.(-1) },
   { keys: TAB_KEYS, words: TABS.slice(0, 10).join(", "), run: (key) => show(TABS[TAB_KEYS.indexOf(key)]) },
-  { keys: ["?"], words: "this help", run: () => reach.help?.() },
+  HELP,
   { keys: ["←", "→", "↑", "↓"], words: "along the flow and across it (in the graph), step by step (in the scrubber)" },
   { keys: ["Enter"], words: "open or close a group (in the graph and the outline)" },
-  { keys: ["+", "−"], words: "zoom (in the graph)" },
-  { keys: ["Esc"], words: "close what is open" },
+  ZOOM,
+  ESCAPE,
 ];
+
+/** Of the page of a trace, which has no steps. */
+export const TRACE_KEYS: readonly KeyEntry[] = [
+  SEARCH,
+  FIT,
+  { keys: ["p"], words: "next pass", run: () => reach.pass?.() },
+  HELP,
+  { keys: ["←", "→", "↑", "↓"], words: "along the flow and across it (in the graph)" },
+  { keys: ["Enter"], words: "open or close a module (in the graph), search (in the search field)" },
+  ZOOM,
+  { keys: ["Esc"], words: "end the search, close what is open" },
+];
+
+let table = KEYS;
+
+/** Which keys there are, in the stead of those of recordings. */
+export const takeTraceKeys = (): void => void (table = TRACE_KEYS);
 
 const show = (tab: Tab): void => act.page({ tab });
 
@@ -64,7 +88,7 @@ export function listenToKeys(): () => void {
     if (target?.matches?.(TAKES_TEXT) || target?.closest?.("dialog[open]")) return;
     // A list chooses by the first letter; one that has focus keeps its letters.
     if (target?.matches?.("select") && /^[a-z0-9]$/i.test(event.key)) return;
-    const found = KEYS.find((entry) => entry.run && entry.keys.includes(event.key));
+    const found = table.find((entry) => entry.run && entry.keys.includes(event.key));
     if (!found) return;
     found.run?.(event.key);
     event.preventDefault();

@@ -77,12 +77,31 @@ export interface Page {
     /** The trial that it is compared with; empty: nobody chose. */
     readonly other: string;
   };
+  /** What a page of a trace shows beyond the node and the pass. */
+  readonly trace: {
+    /** All passes of a layer are one box. */
+    readonly rolled: boolean;
+    /** What is searched for, in the language of patterns. */
+    readonly pattern: string;
+    /** Ends of a path, as labels; empty: nobody chose. */
+    readonly from: string;
+    readonly to: string;
+    readonly of: "value" | "gradient";
+    /** Which of the tensors that the operation returned. */
+    readonly output: number;
+    /** Number of the branch whose operations stand out; -1: none. */
+    readonly branch: number;
+  };
   readonly edges: "selected" | "all";
   /** Open groups of the graph; null: as it likes. */
   readonly open: readonly string[] | null;
   /** Of the graph: x, y and scale of its upper left corner; null: everything is fitted into view. */
   readonly camera: readonly number[] | null;
-  readonly series: { readonly statistic: string; readonly log: boolean; readonly histogram: boolean };
+  readonly series: {
+    readonly statistic: string; readonly log: boolean; readonly histogram: boolean;
+    /** Histograms over steps as outlines. */
+    readonly ridges: boolean;
+  };
   readonly metrics: {
     readonly names: readonly string[];
     readonly smoothing: number;
@@ -119,7 +138,7 @@ export interface Page {
   readonly follow: boolean;
 }
 
-type Group = "heat" | "overview" | "layers" | "series" | "metrics" | "values";
+type Group = "heat" | "overview" | "layers" | "trace" | "series" | "metrics" | "values";
 /** Anything that is no choice of what to look at; of a group only what changes. */
 export type PagePart =
   Partial<Omit<Page, "look" | "other" | Group>> & { readonly [G in Group]?: Partial<Page[G]> };
@@ -146,10 +165,11 @@ export const FIRST_PAGE: Page = {
   heat: { statistic: "abs_mean", mode: "absolute", range: null },
   overview: { filter: "", sort: "", columns: null, chart: "none", x: "", y: "", all: false },
   layers: { rows: "auto", columns: "true", order: "network", filter: "", open: null, other: "" },
+  trace: { rolled: false, pattern: "", from: "", to: "", of: "value", output: 0, branch: -1 },
   edges: "all",
   open: null,
   camera: null,
-  series: { statistic: "std", log: false, histogram: true },
+  series: { statistic: "std", log: false, histogram: true, ridges: false },
   metrics: {
     names: [], smoothing: 0, log: false, x: "step", range: null, filter: "", group: "", hidden: [], outliers: true,
   },

@@ -4,8 +4,9 @@
  * Beyond what is said in look.ts: `trials` keeps its order when the main trial changes, so that colours stay with
  * their trials. The main trial is `useShown("a").trial`; `useTrials()` are the names on the page that really exist.
  */
+import { useMemo } from "react";
 import type { Catalog, Trial } from "../api/types";
-import { askCatalog, askStep, askTrial, keepOpened } from "../api/requests";
+import { askCatalog, askStep, askTensors, askTrial, keepOpened } from "../api/requests";
 import type { StepTable } from "../api/tables";
 import { isSpelledOut, isTooLong, keptAs } from "../model/folding";
 import { changeLook, compareWith, mergePage, swapped } from "./changes";
@@ -73,6 +74,14 @@ export function useChoices(pane: Pane): Choices {
   useLoaded(trial === null ? null : askTrial(trial));
   useLoaded(trial === null || step === null ? null : askStepIfAny(trial, step, type));
   return choicesNow(pane);
+}
+
+/** Kinds of value that a trial has. Steps have the same, so that none need be loaded. */
+export function useOfs(trial: string | null): readonly string[] {
+  const described = useLoaded(trial === null ? null : askTrial(trial)).value;
+  const tensors = useLoaded(trial === null ? null : askTensors(trial)).value;
+  return useMemo(() => ofsOf(trial === null || !tensors ? null : worldNow(trial).tensors, described?.losses ?? []),
+    [trial, described, tensors]);
 }
 
 /** The same outside of components, from what has been loaded. */
@@ -144,8 +153,7 @@ function thoseOf(
 /** A list of open modules that no address can hold gets a short name first; without an answer it stays as it is. */
 async function keepLong(part: PagePart, open: readonly string[], transient: boolean): Promise<void> {
   const finish = beginWork();
-  const trial = shownNow("a").trial ?? "";
-  const kept = await keepOpened(trial, open).then(keptAs, () => open);
+  const kept = await keepOpened(shownNow("a").trial, open).then(keptAs, () => open);
   change(mergePage(getState(), { ...part, open: kept }), transient);
   finish();
 }
@@ -169,6 +177,10 @@ export const act = {
   /** A part of what the metrics show. */
   metrics(part: Partial<Page["metrics"]>): void {
     act.page({ metrics: { ...getState().page.metrics, ...part } });
+  },
+  /** A part of what is shown of a trace. */
+  trace(part: Partial<Page["trace"]>): void {
+    act.page({ trace: { ...getState().page.trace, ...part } });
   },
   /** A part of what the colours show. */
   heat(part: Partial<Page["heat"]>, options: { transient?: boolean } = {}): void {

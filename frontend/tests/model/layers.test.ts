@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { columnAt, columnsOf, pixelColumns, stepAxis } from "../../src/model/layers/axis";
 import {
-  against, BEYOND, Derived, INFINITE, mediansBefore, medianWithout, NAN, NOTHING, VALUE,
+  Derived, INFINITE, mediansBefore, medianWithout, NAN, NOTHING, VALUE, vsPast,
 } from "../../src/model/layers/derive";
-import { cellText, layerScale, ratioText, worstAt, worstLine } from "../../src/model/layers/scale";
+import { cellText, layerScale, worstAt, worstLine } from "../../src/model/layers/scale";
 import { growLayers, openByItself, patternOf, visibleRows, wayTo } from "../../src/model/layers/tree";
 
 function chance(seed: number): () => number {
@@ -29,6 +29,17 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])("medians of the past are those of sorting ag
   }
 });
 
+test("against the past, from the fourth number on; shares are subtracted", () => {
+  const line = (...values: number[]) => ({
+    values: Float32Array.from(values), states: Uint8Array.from(values, (value) => (Number.isNaN(value) ? NAN : VALUE)),
+  });
+  const found = vsPast(line(1, 2, 3, 20, NaN, 2.5), false);
+  expect([...found.states]).toEqual([NOTHING, NOTHING, NOTHING, VALUE, NAN, VALUE]);
+  expect(found.values[3]).toBeCloseTo(1); // 20 ÷ 2
+  expect(found.values[5]).toBeCloseTo(0); // 2.5 ÷ the median of 1, 2, 3, 20
+  expect(vsPast(line(0.1, 0.1, 0.1, 0.9), true).values[3]).toBeCloseTo(0.8);
+});
+
 test("the median of the others leaves one out", () => {
   for (const numbers of [[1, 2, 3], [1, 2, 2, 9], [5, 1, 4, 2, 3]]) {
     const sorted = Float64Array.from(numbers).sort();
@@ -36,12 +47,6 @@ test("the median of the others leaves one out", () => {
       expect(medianWithout(sorted, number)).toBe(median(numbers.filter((_, j) => j !== i)));
     });
   }
-});
-
-test("how a number stands to another", () => {
-  expect(against(0.1, 1, false)).toBeCloseTo(-1);
-  expect([against(0, 1, false), against(1, 0, false), against(0, 0, false)]).toEqual([-BEYOND, BEYOND, 0]);
-  expect(against(0.9, 0.5, true)).toBeCloseTo(0.4);
 });
 
 test("blocks are compared with the others, and need two of them", () => {
@@ -113,8 +118,6 @@ test("as it is, colours reach from the 2nd to the 98th percentile of the rows th
 });
 
 test("numbers as people read them", () => {
-  expect([ratioText(-0.43), ratioText(-6.1), ratioText(-BEYOND), ratioText(2.2), ratioText(0)]).toEqual(
-    ["×0.37", "×10⁻⁶", "×0", "×158", "×1"]);
   expect(cellText(0.391, VALUE, { what: "points" })).toBe("+39 points");
   expect([cellText(0.4871, VALUE, { what: "share" }), cellText(1, NAN, { what: "share" })]).toEqual(["48.7 %", "NaN"]);
 });

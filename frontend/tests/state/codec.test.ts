@@ -26,7 +26,8 @@ const EVERYTHING: State = {
     open: [],
     camera: [-12.5, 300, 0.75],
     heights: "log",
-    series: { statistic: "abs_mean", log: true, histogram: false },
+    trace: { rolled: true, pattern: "type:relu & in:a", from: "relu_1", to: "add_2:3", of: "gradient", output: 1, branch: 2 },
+    series: { statistic: "abs_mean", log: true, histogram: false, ridges: true },
     metrics: {
       names: ["loss/a,b", "lr"], smoothing: 0.85, log: true, x: "time", range: [-3, 120.5], filter: "val lo",
       group: "^([^/,]+)-(?:a|b)&", hidden: ["leaky, run", "-"], outliers: false,

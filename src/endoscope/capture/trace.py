@@ -18,16 +18,19 @@ from endoscope.capture.change.plan import Plan
 from endoscope.capture.change.randomness import check_seed, kept_states, random_states, seeded
 from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.change.state import State, names_seen_by
+from endoscope.capture.file.folder import FolderKeeper
 from endoscope.capture.patch.compiled import without_compiled_calls
 from endoscope.capture.patch.patches import activate, deactivate, untraced
 from endoscope.capture.record.fingerprint import take_fingerprints
 from endoscope.capture.record.gradients import Gradients
 from endoscope.capture.record.hot_path import attach
-from endoscope.capture.record.keeping import Keeper, Save, make_keeper
+from endoscope.capture.record.keeping import Keeper, Save, ToFolder, make_keeper
 from endoscope.capture.record.leaves import named_arguments
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.source import line_of_error
+from endoscope.capture.record.stopping import Stop, Stopped
 from endoscope.capture.record.unseen import look_for_unseen
+from endoscope.capture.record.values import TensorStore
 from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument, EndoscopeError
 from endoscope.schema.ops import Kind
@@ -50,9 +53,10 @@ def trace(
     `inputs` is a tensor, a tuple (positional arguments) or a dict (keyword arguments); anything else, a list too,
     is one argument. Keyword arguments that are not ours go to the target as well.
 
-    `save` says which values are kept, `gradients` keeps gradients once `backward()` is called on the result, `seed`
-    makes a stochastic target repeatable (the random states are put back afterwards), `edit` changes values on the way
-    (see `endoscope.edits`; the target then runs twice, and what the first run did is undone).
+    `save` says which values are kept (`endoscope.to_folder(path)`: all of them, on disk), `gradients` keeps gradients
+    once `backward()` is called on the result, `seed` makes a stochastic target repeatable (the random states are put
+    back afterwards), `edit` changes values on the way (see `endoscope.edits`; the target then runs twice, and what the
+    first run did is undone).
     """
     check_target(target)
     args, kwargs = arguments(inputs, named)
@@ -118,23 +122,35 @@ def dry_run(target: Target, args: Any, kwargs: Any, seed: int | None = None) -> 
 
 @contextlib.contextmanager
 def tracing(
-    target: Target | None = None, *, save: Save = "all", gradients: bool = False, seed: int | None = None
+    target: Target | None = None,
+    *,
+    save: Save = "all",
+    gradients: bool = False,
+    seed: int | None = None,
+    stop_after: str | None = None,
 ) -> Iterator[Trace]:
     """Trace whatever happens in the block: several calls, keyword arguments, `backward()`.
 
     The arguments and results of `target`'s own calls become the inputs and outputs of the trace. If `target` is not
     a module, the tensors that come from outside the block are its inputs.
+
+    `stop_after` is the address of a module: when it returns, the block ends there, without an error.
     """
     check_seed(seed)
     if not isinstance(gradients, bool):
         raise BadArgument(f"gradients={gradients!r}: use True or False.")
-    keeper = make_keeper(save)
+    keeper = FolderKeeper(save) if isinstance(save, ToFolder) else make_keeper(save)
+    if gradients and isinstance(keeper, FolderKeeper):
+        raise BadArgument("to_folder() keeps values only. Leave gradients=True out, or save='all'.")
     recorder = Recorder(full=keeper is None, keeper=keeper, gradients=Gradients() if gradients else None)
     recorder.save_text = repr(save)
     if keeper is not None:
         keeper.recorder = recorder
     attach(recorder)
-    found = Trace(recorder, know_target(recorder, target))
+    store = keeper.values(recorder) if isinstance(keeper, FolderKeeper) else TensorStore(recorder)
+    found = Trace(recorder, store, know_target(recorder, target))
+    if stop_after is not None:
+        recorder.stop = Stop(recorder.calls, stop_after)
     found.seed = seed
     found.timing.started = time.time()
     clock = time.perf_counter()
@@ -147,6 +163,8 @@ def tracing(
             with recorder:
                 yield found
             found.finished = True
+        except Stopped:
+            found.stopped_after = stop_after
         except BaseException as error:
             with contextlib.suppress(Exception):  # an exception class may forbid new attributes
                 error.endoscope_trace = found  # type: ignore[attr-defined]
@@ -159,7 +177,7 @@ def tracing(
             _finish(found, keeper)
 
 
-def _finish(found: Trace, keeper: Keeper | None) -> None:
+def _finish(found: Trace, keeper: Keeper | FolderKeeper | None) -> None:
     """Everything that must be done while the tensors are as the traced code left them."""
     recorder = found.recorder
     recorder.complete_sources()
@@ -170,6 +188,8 @@ def _finish(found: Trace, keeper: Keeper | None) -> None:
     recorder.close()
     if keeper is not None:
         keeper.settle(found)
+    if recorder.stop is not None and found.finished:
+        raise recorder.stop.never_came()
 
 
 @contextlib.contextmanager

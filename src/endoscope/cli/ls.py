@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from endoscope.query.recording import Recording
 
-SUMMARY = "list recorded trials"
+SUMMARY = "list recorded trials, or say what a saved trace holds"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """A folder of trials, or one trial."""
-    parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="folder of trials (default: runs)")
+    parser.add_argument(
+        "path", metavar="PATH", nargs="?", default="runs", help="folder of trials, or a saved trace (default: runs)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,10 +26,13 @@ def run(options: argparse.Namespace) -> int:
 
     from endoscope.cli.table import format_table, human_bytes
     from endoscope.query.open import open as open_recordings
+    from endoscope.query.places import is_trace
     from endoscope.query.trial import of_folder
     from endoscope.store.paths import is_trial, trials_in
 
     folder = Path(options.path)
+    if is_trace(folder):
+        return _list_trace(folder)
     if not is_trial(folder):
         open_recordings(folder)  # says what is wrong, if nothing is there
     rows, damaged = [], []
@@ -50,6 +55,22 @@ def run(options: argparse.Namespace) -> int:
     print(format_table(head, rows))
     if damaged:
         print("\nDamaged (the rest can be read):\n  " + "\n  ".join(damaged))
+    return 0
+
+
+def _list_trace(file: Path) -> int:
+    import endoscope
+    from endoscope.cli.table import format_table, human_bytes
+
+    trace = endoscope.load(file)
+    taken = time.strftime("%Y-%m-%d %H:%M", time.localtime(trace.timing.started))
+    totals = trace.totals
+    row = [file.name, trace.name, taken, "complete" if trace.complete else "incomplete", len(trace), totals.modules,
+           f"{totals.kept} of {totals.tensors}", human_bytes(file.stat().st_size)]  # fmt: skip
+    head = ["trace", "of", "taken", "state", "operations", "modules", "values kept", "size"]
+    print(format_table(head, [row]))
+    for warning in trace.warnings:
+        print(f"  not seen: {warning}")
     return 0
 
 

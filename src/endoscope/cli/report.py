@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-SUMMARY = "write findings, curves and the graph into one HTML file"
+SUMMARY = "write findings, curves and the graph, or a trace, into one HTML file"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What is reported, and into which file."""
-    parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
+    parser.add_argument(
+        "path", metavar="PATH", nargs="?", default="runs", help="a trial, a folder, or a saved trace (default: runs)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: report.html")
     parser.add_argument("--trial", metavar="T", help="only this trial of the folder")
     parser.add_argument("--rank", metavar="N", type=int, help="only what this rank has recorded")
@@ -22,16 +24,35 @@ def run(options: argparse.Namespace) -> int:
 
     from endoscope.cli.table import human_bytes
     from endoscope.errors import BadArgument
-    from endoscope.report.build import report
+    from endoscope.query import places
 
     file = Path(options.output)
     if file.is_dir():
         raise BadArgument(f"{file} is a folder. Type the name of a file: -o {file / 'report.html'}")
     if not file.parent.is_dir():
         raise BadArgument(f"There is no folder {file.parent} for {file.name}. Make it, or type another: -o report.html")
-    page = report(Path(options.path), options.trial, options.rank).encode("utf-8", errors="replace")
+    text = _of_trace(options) if places.is_trace(options.path) else _of_recordings(options)
+    page = text.encode("utf-8", errors="replace")
     unfinished = file.with_name(f".{file.name}.unfinished")
     unfinished.write_bytes(page)
     os.replace(unfinished, file)
     print(f"{file} ({human_bytes(len(page))})")
     return 0
+
+
+def _of_recordings(options: argparse.Namespace) -> str:
+    from endoscope.report.build import report
+
+    return report(Path(options.path), options.trial, options.rank)
+
+
+def _of_trace(options: argparse.Namespace) -> str:
+    import endoscope
+    from endoscope.errors import BadArgument
+
+    for name in ("trial", "rank"):
+        if getattr(options, name) is not None:
+            raise BadArgument(
+                f"{options.path} is a trace of one forward pass, which has no {name}. Leave --{name} out."
+            )
+    return str(endoscope.load(options.path).to_html())

@@ -4,12 +4,18 @@ import argparse
 import gc
 import os
 
-SUMMARY = "show recordings as a page in the browser"
+SUMMARY = "show recordings, or a trace, as a page in the browser"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What to show, and where."""
-    parser.add_argument("path", metavar="DIR", nargs="?", default="runs", help="a trial, or a folder (default: runs)")
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        nargs="?",
+        default="runs",
+        help="a trial, a folder, or a saved trace (default: runs)",
+    )
     parser.add_argument("--step", type=int, metavar="N", help="open the graph of the recorded step nearest to N")
     parser.add_argument("--port", type=int, help="0: any that is free (default: the first free one from 6280 on)")
     parser.add_argument("--host", default="127.0.0.1", help="another address makes it reachable from other machines")
@@ -19,13 +25,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl+C."""
+    from endoscope.errors import BadArgument
     from endoscope.query import places
     from endoscope.server import launch
+    from endoscope.server.access import Access
 
     if not options.views:
         # Nothing of ours computes with large matrices: numpy would start a thread per core in vain, and take its time.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+    if options.step is not None and places.is_trace(options.path):
+        raise BadArgument(f"{options.path} is a trace of one forward pass, which has no step. Leave --step out.")
     at = "" if options.step is None else f"#v=1&tab=graph&step={options.step}"
 
     def announce(address: str) -> None:
@@ -35,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
             print("The page waits, and shows the first trial as soon as it begins.", flush=True)
         print("Press Ctrl+C to stop.", flush=True)
 
-    asked = {"port": options.port, "host": options.host, "views": options.views, "browser": options.open and not at}
+    access = Access.of_host(options.host)
+    asked = {"port": options.port, "access": access, "views": options.views, "browser": options.open and not at}
     gc.disable()  # while modules are imported and a recording is opened, nothing becomes garbage
     try:
         viewer = launch.start(options.path, **asked, announce=announce)

@@ -16,6 +16,7 @@ from endoscope.findings import association, pairs
 from endoscope.findings.event import LABELS, ORDER, Event
 from endoscope.findings.events import Gathering, gather
 from endoscope.findings.facts import Facts
+from endoscope.findings.listed import Listed
 from endoscope.findings.merging import merge
 from endoscope.findings.order import leader, upstream, with_subjects
 from endoscope.findings.pairs import SAMPLES, STEPS, Pairs, Side
@@ -40,7 +41,7 @@ def correlate(
     wanted = None if events is None else [events] if isinstance(events, (str, Anomaly)) else list(events)
     found = look(path)
     recordings = [found] if isinstance(found, Recording) else [found[name] for name in found]
-    return [one for recording in recordings for one in of_recording(recording, wanted, confidence)]
+    return Listed([one for recording in recordings for one in of_recording(recording, wanted, confidence)])
 
 
 def of_recording(

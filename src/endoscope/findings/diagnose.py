@@ -18,6 +18,7 @@ from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, Finding
+from endoscope.findings.listed import Listed
 from endoscope.findings.reference import Usual, beyond, usual
 from endoscope.findings.registry import all_checks, choose
 from endoscope.findings.titles import title_of
@@ -52,7 +53,7 @@ def diagnose(
         for recording in recordings
         for one in of_recording(recording, checks_of(recording.path, names, own), thresholds)
     ]
-    return sorted(findings, key=lambda one: one.rank)  # stable: else as ranked in its trial
+    return Listed(sorted(findings, key=lambda one: one.rank))  # stable: else as ranked in its trial
 
 
 def checks_of(trial: Path, names: Sequence[str] | None = None, own: Sequence[Anomaly] | None = None) -> list[Check]:

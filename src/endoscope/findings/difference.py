@@ -6,11 +6,13 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup, tag
 from endoscope.schema.stats import registered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Shown):
     """One tensor, or one unit of it, that differs consistently between side a and side b."""
 
     a: str  # name of the type, trial or category
@@ -73,6 +75,9 @@ class Difference:
         found = asdict(self) | {"sentence": self.sentence}
         found["interval"] = [_plain(value) for value in self.interval]
         return {name: _plain(value) if isinstance(value, float) else value for name, value in found.items()}
+
+    def _block(self) -> Markup:
+        return tag("p", self.sentence)
 
     def __str__(self) -> str:
         return self.sentence

@@ -14,6 +14,7 @@ from endoscope.findings.differing import categories, sides, steps
 from endoscope.findings.differing.contrasts import Contrasts
 from endoscope.findings.differing.testing import Tested, beyond_chance
 from endoscope.findings.facts import Facts
+from endoscope.findings.listed import Listed
 from endoscope.query.catalog import Recordings
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
@@ -53,7 +54,7 @@ def differences(
         result = _of_facts(facts, type, category, confidence)
     for recording in recordings:
         recording.tables.release()
-    return result
+    return Listed(result)
 
 
 def _of_facts(

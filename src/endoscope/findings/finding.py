@@ -6,13 +6,16 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from endoscope.markup.notebook import Shown, folded
+from endoscope.markup.tags import Markup, tag
+
 INFO, WARNING, ERROR = "info", "warning", "error"
 SEVERITIES = (INFO, WARNING, ERROR)  # from harmless to harmful
 NO_STEPS = "no_steps"  # the check that says that there was nothing to check; its findings are about no step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Shown):
     """One thing that looks wrong: what, where, since when, how far beyond the threshold, and what to do about it."""
 
     check: str  # name of the check
@@ -53,6 +56,19 @@ class Finding:
             if not math.isfinite(found[name]):
                 found[name] = None
         return found
+
+    def _block(self) -> Markup:
+        steps = f"steps {self.first_step} to {self.last_step}" if self.check != NO_STEPS else ""
+        where = " · ".join(filter(None, (self.trial, steps, self.source)))
+        causes = [tag("li", text) for text in self.causes]
+        remedies = [tag("li", text) for text in self.remedies]
+        return tag(
+            "div",
+            tag("p", tag("span", self.severity, class_=f"badge {self.severity}"), " ", tag("b", self.title)),
+            tag("p", self.detail),
+            tag("p", where, class_="soft"),
+            folded("causes and remedies", tag("ul", causes), tag("ul", remedies)) if causes or remedies else None,
+        )
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.title}. {self.detail}"

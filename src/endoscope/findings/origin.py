@@ -38,7 +38,7 @@ def origin(
         return _of_recording(one_trial(what), node, step, sample, of, type)
     if isinstance(what, Recording):
         return _of_recording(what, node, step, sample, of, type)
-    if not hasattr(what, "recorder") or not hasattr(what, "graph_data"):
+    if not hasattr(what, "record") or not hasattr(what, "graph_data"):
         raise BadArgument(
             f"endoscope.origin() was given a {what.__class__.__name__}. Give it a trace (endoscope.trace(model, x)), a "
             "recording (endoscope.open(path)), or the path of a recorded trial."

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from endoscope.findings.event import CATEGORY, OUTLIER, TYPE
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup, tag
 
 FEWEST = 20  # samples or steps with what is explained: fewer are no base for advice
 
@@ -20,7 +22,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correlation:
+class Correlation(Shown):
     """Two events, and how much more often they happen together than by chance."""
 
     a: str  # what is explained: a loss, a finding, an anomaly
@@ -72,6 +74,9 @@ class Correlation:
             for name, ends in self.interval._asdict().items()
         }
         return {**found, "sentence": self.sentence}
+
+    def _block(self) -> Markup:
+        return tag("p", self.sentence)
 
     def __str__(self) -> str:
         return self.sentence

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from endoscope.layout.folding import Box
+from endoscope.layout.names import relative, shape_text, stack_label, with_type
 from endoscope.layout.tree import STORED, Graph, Part, Tree
 
 Node = Mapping[str, Any]  # as a recording keeps it
@@ -44,6 +45,8 @@ class Recorded:
 
 class RecordedTree:
     """What can be opened and closed in a recorded graph, and how it is called."""
+
+    has_history = True  # of every tensor there is a number for every step
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class RecordedTree:
         if around and name == around:
             return "output"
         call = f":{first['pass']}" if first["pass"] > 1 else ""
-        return _with_type(_relative(name, around), first.get("type") or "") + call
+        return with_type(relative(name, around), first.get("type") or "") + call
 
     def part_detail(self, part: int) -> str:
         """Its shape, and how many tensors it stands for."""
@@ -107,7 +110,7 @@ class RecordedTree:
         if slash:
             return inner
         around = self._module_of(self.tree.modules[here.parent].address)
-        return _with_type(_relative(here.address, around), self.types.get(here.address, ""))
+        return with_type(relative(here.address, around), self.types.get(here.address, ""))
 
     def box_texts(self, box: Box) -> tuple[str, str]:
         """Both lines."""
@@ -115,8 +118,7 @@ class RecordedTree:
             return self.part_label(box.part), self.part_detail(box.part)
         label = self.module_label(box.modules[0])
         if len(box.modules) > 1:
-            first, last = (self.tree.modules[box.modules[end]].address.rpartition(".")[2] for end in (0, -1))
-            label = f"{first}…{last}"
+            label = stack_label([self.tree.modules[module].address for module in box.modules])
         face = self.records[self.face(box.modules[0])][0]
         return label, shape_text(self.recorded.nodes[face].get("shape"))
 
@@ -146,13 +148,6 @@ def addresses(module: str) -> tuple[str, ...]:
     """`a.b.c` -> a, a.b, a.b.c."""
     pieces = module.split(".") if module else []
     return tuple(".".join(pieces[: n + 1]) for n in range(len(pieces)))
-
-
-def shape_text(shape: Sequence[int] | None) -> str:
-    """4×3, or the word for a shape without dimensions; empty if it is not known."""
-    if shape is None:
-        return ""
-    return "×".join(map(str, shape)) if shape else "scalar"
 
 
 def _gather(recorded: Recorded, apart: Container[str]) -> tuple[list[list[int]], list[int]]:
@@ -243,15 +238,6 @@ def _home(nodes: Sequence[Node]) -> str:
         length = next((n for n, pair in enumerate(zip(common, pieces, strict=False)) if pair[0] != pair[1]), None)
         common = common[: min(len(common), len(pieces)) if length is None else length]
     return ".".join(common)
-
-
-def _relative(name: str, module: str) -> str:
-    return name.removeprefix(f"{module}.") if module else name
-
-
-def _with_type(label: str, type_: str) -> str:
-    """A bare number says nothing: the seventh child of a Sequential becomes `6 · relu`."""
-    return f"{label} · {type_}" if label.isdigit() and type_ else label
 
 
 def _uncalled(recorded: Recorded, parts: Sequence[Part]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-STORED = frozenset({"parameter", "buffer"})
+STORED = frozenset({"parameter", "buffer", "constant"})  # they stand beside their readers
 _AT_THE_TOP = frozenset({"input", "target", "output", "loss"})  # whichever module made them
 _ENDS = frozenset({"output", "loss"})
 _UNREAD = "/unread"  # marks the group of what leads to no output

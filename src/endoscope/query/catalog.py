@@ -8,13 +8,16 @@ from pathlib import Path
 
 from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import LookupFailed
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup
 from endoscope.query import sql
 from endoscope.query.recording import Recording
+from endoscope.query.shown import recordings_block
 from endoscope.query.trial import of_folder
 from endoscope.store import paths
 
 
-class Recordings(Mapping[str, Recording]):
+class Recordings(Mapping[str, Recording], Shown):
     """All trials directly below a folder. A trial is opened when it is first asked for."""
 
     def __init__(self, path: str | Path) -> None:
@@ -41,6 +44,9 @@ class Recordings(Mapping[str, Recording]):
 
     def __repr__(self) -> str:
         return f"<Recordings in {str(self.path)!r}: {', '.join(self._folders)}>"
+
+    def _block(self) -> Markup:
+        return recordings_block(self.path, self._folders)
 
     def refresh(self) -> bool:
         """Look for new trials, and for news in those that were opened; returns whether there is anything new."""

@@ -181,10 +181,12 @@ class _Reduce(NamedTuple):
 
 
 def _means(lengths: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The mean of each list; NaN where it is empty."""
-    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    ends = np.cumsum(lengths)
-    found: np.ndarray = (sums[ends] - sums[ends - lengths]) / lengths
+    """The mean of each list; NaN where it is empty. Each has a sum of its own: one that is infinite spoils no other."""
+    found = np.full(len(lengths), np.nan)
+    there = np.flatnonzero(lengths)
+    if len(there):
+        starts = np.cumsum(lengths) - lengths
+        found[there] = np.add.reduceat(values, starts[there], dtype=np.float64) / lengths[there]
     return found
 
 
@@ -192,7 +194,7 @@ def _batch_spread(asked: _Asked) -> np.ndarray:
     """How far samples are from each other: the root of the mean variance of the units over the batch."""
 
     def each(flat: Flat, rows: np.ndarray) -> np.ndarray:
-        spread: np.ndarray = np.sqrt(_means(flat.lengths, flat.values[0].astype(np.float64) ** 2))
+        spread: np.ndarray = np.sqrt(_means(flat.lengths, np.square(flat.values[0], dtype=np.float64)))
         return spread
 
     return asked.from_lists("units", _Reduce(("std",), each))

@@ -26,6 +26,15 @@ def is_one_trial(path: str | PathLike[str]) -> bool:
     raise NotARecording(_why_not(folder))
 
 
+def is_trace(path: str | PathLike[str]) -> bool:
+    """Whether it is a file that may hold a trace; recordings are folders."""
+    try:
+        with open(Path(path).expanduser(), "rb") as file:
+            return file.read(4) == b"PK\x03\x04"  # of a zip
+    except OSError:
+        return False
+
+
 def is_to_come(path: str | PathLike[str]) -> bool:
     """Whether nothing is there yet: no such folder, or one without anything in it."""
     folder = Path(path).expanduser()
@@ -96,6 +105,11 @@ def _why_not(folder: Path) -> str:
         near = difflib.get_close_matches(folder.name, siblings, n=1)
         hint = f" Did you mean {folder.parent / near[0]}?" if near else ""
         return f"There is nothing at {folder}.{hint} Type the folder that was given to endoscope.Run, or a trial in it."
+    if is_trace(folder):
+        return (
+            f"{folder} is a trace of one forward pass, and this reads recordings of trainings. "
+            f"For the trace: endoscope.load({str(folder)!r}), or endoscope report {folder}."
+        )
     if not folder.is_dir() and paths.is_trial(folder.parent):
         return f"{folder} is a file. A recording is a folder: {folder.parent}?"
     if not folder.is_dir():

@@ -17,12 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.errors import LookupFailed
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup
 from endoscope.query import export, sql
 from endoscope.query import series as over
 from endoscope.query.reading import spectra, values
 from endoscope.query.reading.tables import Tables
 from endoscope.query.reading.values import Histogram
 from endoscope.query.series import Metrics, Series
+from endoscope.query.shown import recording_block
 from endoscope.query.steps import Step, Steps
 from endoscope.schema.recording import GRADIENT_MEANINGS, GRADIENT_USED, Key
 from endoscope.store import description, membership, paths
@@ -57,7 +60,7 @@ class RowOf(TypedDict, total=False):
     type: str | None
 
 
-class Recording:
+class Recording(Shown):
     """A recorded trial: all of it, or what one rank has recorded."""
 
     def __init__(self, path: str | Path, rank: int = 0, attempt: int = 0) -> None:
@@ -78,6 +81,9 @@ class Recording:
         steps = self.steps
         told = f"{len(steps)} steps" + (f" ({steps[0].number} to {steps[-1].number})" if steps else "")
         return f"<Recording {self.name!r}: {told}, {len(self.nodes)} nodes>"
+
+    def _block(self) -> Markup:
+        return recording_block(self)
 
     # What it is
 

@@ -21,6 +21,8 @@ from typing import Any
 import torch
 
 from endoscope.errors import BadArgument
+from endoscope.markup.notebook import Shown, run_block
+from endoscope.markup.tags import Markup
 from endoscope.recording import forks, telling
 from endoscope.recording.deciding.budget import CREDIT_SECONDS, Budget
 from endoscope.recording.deciding.policies import When
@@ -54,7 +56,7 @@ MAX_BYTES = 64 * 2**20
 _DEFAULT: Any = object()
 
 
-class Run:
+class Run(Shown):
     """One recorded trial; see `docs/reference/recording.md`."""
 
     def __new__(cls, *_: Any, enabled: bool = True, **__: Any) -> Run:
@@ -296,6 +298,12 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.trial!r}: step {self._steps.last}{', closed' if self.closed else ''}>"
+
+    def _block(self) -> Markup:
+        seen, recorded = telling.counts(self._schedule)
+        state = "closed" if self.closed else "running"
+        facts = f"{state}, {seen} steps, {recorded} recorded, {telling.human_bytes(bytes_in(self._writer.path))}"
+        return run_block(str(self.trial), facts, str(self.path))
 
     # ---- failures --------------------------------------------------------------------------------
 

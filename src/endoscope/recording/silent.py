@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from endoscope.markup.notebook import run_block
+from endoscope.markup.tags import Markup
 from endoscope.recording.steps.step import Step
 
 
@@ -16,6 +18,9 @@ class Silent:
     def __init__(self, *_: Any, trial: str = "trial", **__: Any) -> None:
         self.closed = self.strict = False
         self.trial = trial
+
+    def _block(self) -> Markup:
+        return run_block(self.trial, "nothing is recorded (enabled=False)", "")
 
     def watch(self, model: Any, *_: Any, **__: Any) -> Any:
         return model

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from endoscope.capture.change import editor
+from endoscope.capture.data.nodes import Node, Position
 from endoscope.capture.patch.torch_private import DisableTorchFunction, TorchDispatchMode
 from endoscope.capture.patch.torch_private import backward_task as _task
 from endoscope.capture.record import hot_path, opaque, recorder
-from endoscope.capture.record.records import Node
-from endoscope.capture.record.source import Position, user_position
+from endoscope.capture.record.source import user_position
 from endoscope.capture.trace import Arguments
 from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.views.result import Trace

@@ -5,15 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.aliasing import Read
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.nodes import Read, slots_of
 from endoscope.capture.views.op import Op
 from endoscope.replay.operands import repeat, value_seen
 
 
 def results_with(op: Op, others: dict[int, Tensor]) -> list[Tensor]:
     """What the operation returns if some of the slots that it reads hold other values."""
-    values = op._trace.values
+    values = op._trace.store
 
     def seen(read: Read, tensor: Tensor) -> Tensor:
         return value_seen(values, read, tensor, lambda slot, value: others.get(slot, value))
@@ -25,7 +24,7 @@ def results_with(op: Op, others: dict[int, Tensor]) -> list[Tensor]:
 
 def gradients_through(op: Op, arriving: list[Tensor | None]) -> list[tuple[int, Tensor]]:
     """What the backward pass of the operation sends to each slot that it reads, for gradients that arrive."""
-    values = op._trace.values
+    values = op._trace.store
     leaves: list[tuple[int, Tensor]] = []
 
     def seen(read: Read, tensor: Tensor) -> Tensor:

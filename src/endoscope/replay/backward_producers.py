@@ -54,7 +54,7 @@ class _Gradients:
         self._values = values
 
     def __getitem__(self, slot: int) -> Tensor | None:
-        found = self._values.trace.values.gradient(slot)
+        found = self._values.trace.store.gradient(slot)
         return found.detach() if found is not None and is_measurable(found) else None
 
     def is_wrong(self, slot: int) -> bool:

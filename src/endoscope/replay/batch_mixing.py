@@ -18,11 +18,10 @@ from torch import Tensor
 
 from endoscope.capture.change.rebuild import rebuilt
 from endoscope.capture.change.state import State
+from endoscope.capture.data.nodes import Read, slots_of
 from endoscope.capture.patch.patches import untraced
 from endoscope.capture.patch.torch_private import BatchNorm
-from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.leaves import named_leaves
-from endoscope.capture.record.records import slots_of
 from endoscope.capture.trace import arguments, check_target
 from endoscope.capture.trace import trace as run_traced
 from endoscope.capture.views.result import Trace
@@ -117,7 +116,7 @@ class _Case:
         args, kwargs = rebuilt(self.inputs, _Exchange(self.batched, self.dim, sample), always=True)
         try:
             found = run_traced(self.target, kwargs or args, seed=self.seed)
-            found.values.freeze(sharing=self.state.tensors)
+            found.store.freeze(sharing=self.state.tensors)
         finally:
             self.state.restore()
         return found
@@ -297,7 +296,7 @@ def _another(batch: Tensor, here: Tensor, dim: int, sample: int) -> Tensor:
 def _difference(one: Trace, other: Trace, slot: int) -> Tensor | None:
     """Which elements differ; None if none does, or if that cannot be told."""
     try:
-        a, b = (plain(trace.values.tensor(slot), bits=False) for trace in (one, other))
+        a, b = (plain(trace.store.tensor(slot), bits=False) for trace in (one, other))
     except (ValueChanged, ValueNotKept, IndexError, RuntimeError):
         return None
     if a.shape != b.shape or a.dtype != b.dtype or not a.numel():

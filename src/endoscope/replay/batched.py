@@ -6,11 +6,12 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.data.arguments import map_arguments
+from endoscope.capture.data.nodes import Node
 from endoscope.capture.patch.torch_private import get_unwrapped, hidden_dim_of, is_batched_tensor, level_of
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.record.leaves import argument_tensors, map_arguments
+from endoscope.capture.record.leaves import argument_tensors
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Node
 
 
 def batch_levels(tensor: torch.Tensor) -> dict[int, int]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.records import Departure, slots_of
+from endoscope.capture.data.nodes import Departure, slots_of
 from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay
 from endoscope.replay.compare import same

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,8 @@ from endoscope.capture.views.op import Op
 from endoscope.capture.views.result import Trace
 from endoscope.capture.views.tables import Table
 from endoscope.errors import BadArgument, CannotReplay, ValueChanged, ValueNotKept
+from endoscope.markup.notebook import Shown, table
+from endoscope.markup.tags import Markup, tag
 from endoscope.replay.compare import plain, same
 
 _MOST_SHOWN = 30
@@ -47,7 +48,7 @@ class Apart:
         return f"{self.label}: largest difference {self.max_abs:.3g}, relative {self.relative:.3g}{cosine}"
 
 
-class Comparison:
+class Comparison(Shown):
     """All rows of a comparison; true if nothing differs."""
 
     def __init__(self, a: Trace, b: Trace, rows: list[Apart], tolerance: float) -> None:
@@ -103,8 +104,17 @@ class Comparison:
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+    def _block(self) -> Markup:
+        first, *_ = str(self).partition("\n")
+        rows = [
+            (row.label, _number(row.max_abs), _number(row.relative), _number(row.cosine), row.note or _said(row.status))
+            for row in self.differing[:_MOST_SHOWN]
+        ]
+        told = [tag("p", tag("b", first))]
+        if self.first is not None and self.first.op.source:
+            told.append(tag("p", f"First: {self.first.label} ({self.first.op.source})"))
+        head = ("operation", "largest difference", "relative", "cosine", "")
+        return tag("div", told, table(head, rows) if rows else None)
 
 
 def compare(a: Trace, b: Trace, *, tolerance: float = 0.0, seed: int | None = None) -> Comparison:
@@ -129,6 +139,7 @@ def compare(a: Trace, b: Trace, *, tolerance: float = 0.0, seed: int | None = No
 
 
 def _taken_again(trace: Trace, seed: int) -> Trace:
+    trace = trace.live()
     if trace.origin is None:
         raise CannotReplay(
             f"compare(seed={seed}) takes both traces once more, and that of {trace.name} came from a `with tracing()` "
@@ -179,9 +190,9 @@ def _row(a: Op | None, b: Op | None, tolerance: float) -> Apart:
 
 def _share_values(a: Op, b: Op) -> bool:
     """A rerun shares what it did not compute anew with the trace it came from."""
-    one, other = a._trace.recorder, b._trace.recorder
-    if one.nodes is not other.nodes or not a.kept or not b.kept:
+    if a._trace.record.nodes is not b._trace.record.nodes or not a.kept or not b.kept:
         return False
+    one, other = a._trace.recorder, b._trace.recorder
     return all(one.kept.get(slot) is other.kept.get(slot) for slot in a.slots)
 
 

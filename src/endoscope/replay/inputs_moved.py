@@ -15,8 +15,8 @@ from torch import Tensor
 
 from endoscope.analysis.structure.reach import descend
 from endoscope.capture.change.state import State
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.record.leaves import joined_paths, named_leaves
-from endoscope.capture.record.records import slots_of
 from endoscope.capture.record.regions import storage_key
 from endoscope.capture.views.result import Trace
 from endoscope.replay.compare import same

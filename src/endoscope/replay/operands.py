@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 import torch
 
+from endoscope.capture.data.arguments import map_arguments
+from endoscope.capture.data.nodes import Draw, Node, Read
 from endoscope.capture.patch.torch_private import DisableTorchFunctionSubclass, neg_view
-from endoscope.capture.record.aliasing import Read
-from endoscope.capture.record.leaves import map_arguments, tensors_in
+from endoscope.capture.record.functions import overwritten
+from endoscope.capture.record.leaves import tensors_in
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Draw, Node
 from endoscope.capture.record.regions import unwrapped
 from endoscope.capture.views.op import Op
 from endoscope.replay.batched import in_transforms, is_batched
@@ -41,7 +42,7 @@ def call_again(
 
     With `exact` autograd is on or off as it was; without, it is off, which is faster and almost always the same.
     """
-    raw, values = op._raw, op._trace.values
+    raw, values = op._raw, op._trace.store
 
     def seen(read: Read, tensor: torch.Tensor) -> torch.Tensor:
         return value_seen(values, read, tensor, change)
@@ -96,7 +97,7 @@ def _arguments(
     args, kwargs = map_arguments(tuple(raw.args), operand), map_arguments(raw.kwargs or {}, operand)
     if reads:
         raise MissingParent
-    return args, kwargs, facts.overwritten(args, kwargs)
+    return args, kwargs, overwritten(facts, args, kwargs)
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

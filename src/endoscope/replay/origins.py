@@ -19,6 +19,7 @@ def origins_of(trace: Trace, node: int | str | None, sample: int | None, of: str
     """What made NaN or infinity; if nothing did and a node or a sample is named, where that begins to be unusual."""
     if of not in ("value", "gradient"):
         raise BadArgument(f"of={of!r}: of a trace it is 'value' or 'gradient'.")
+    trace = trace.live()
     if of == "gradient" and trace.recorder.gradients is None:
         raise BadArgument(
             "This trace has no gradients. Trace with gradients=True, and call backward() on the result or in the block."

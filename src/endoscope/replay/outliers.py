@@ -95,7 +95,7 @@ class Outliers:
 
     def _statistics(self, slot: int) -> np.ndarray | None:
         """FEATURES of every sample; None if the tensor cannot be taken apart into samples."""
-        tensor = self.trace.values.gradient(slot) if self.gradients else self._values.tensor(slot)
+        tensor = self.trace.store.gradient(slot) if self.gradients else self._values.tensor(slot)
         numbers = self._maps[slot]
         if tensor is None or numbers is None or not is_measurable(tensor) or tensor.is_complex() or not tensor.numel():
             return None

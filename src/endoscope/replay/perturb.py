@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.views.op import Op
 from endoscope.replay.compare import same
 from endoscope.replay.operands import call_again
@@ -30,7 +30,7 @@ Perturb = Callable[[torch.Tensor], torch.Tensor]
 
 def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
     """None if the parent in `slot` matters; otherwise why it need not; empty text if there is no reason."""
-    value = op._trace.values.tensor(slot)
+    value = op._trace.store.tensor(slot)
     if value.numel() == 0:
         return "the parent has no elements"
     if not any(b.numel() for b in baseline):
@@ -59,7 +59,7 @@ def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
 
 
 def _changes(op: Op, changes: dict[int, Perturb], baseline: list[torch.Tensor]) -> bool:
-    values = op._trace.values
+    values = op._trace.store
     try:
         changed = {slot: change(values.tensor(slot).detach()) for slot, change in changes.items()}
     except Exception:  # the dtype has no such number: this says nothing about the operation
@@ -76,11 +76,11 @@ def _hidden_by_others(op: Op, slot: int) -> str | None:
     others = {other for read in op._raw.reads for other in slots_of(read)} - {slot}
     if not others:
         return None
-    own = list(variants(op._trace.values.tensor(slot)))
+    own = list(variants(op._trace.store.tensor(slot)))
     for attempt in range(5):
         changes: dict[int, Perturb] = {}
         for other in others:
-            options = list(variants(op._trace.values.tensor(other)))
+            options = list(variants(op._trace.store.tensor(other)))
             changes[other] = options[min(attempt, len(options) - 1)]
 
         def exchange(number: int, value: torch.Tensor, changes: dict[int, Perturb] = changes) -> torch.Tensor:
@@ -97,7 +97,7 @@ def _hidden_by_others(op: Op, slot: int) -> str | None:
 
 def _hidden_by_numbers(op: Op, slot: int) -> bool:
     """With another number in place of one of its arguments (`x ** 0`, `x % 1`) the parent would matter."""
-    own = list(variants(op._trace.values.tensor(slot)))
+    own = list(variants(op._trace.store.tensor(slot)))
 
     def numbers(shift: Any) -> Callable[[Any], Any]:
         return lambda a: shift(a) if isinstance(a, (int, float)) and not isinstance(a, bool) else a
@@ -145,7 +145,7 @@ def variants(value: torch.Tensor) -> Iterator[Perturb]:
 
 def hints(op: Op, slot: int) -> Iterator[Perturb]:
     """Values that make comparisons come out otherwise: the numbers and tensors it is compared with."""
-    value = op._trace.values.tensor(slot)
+    value = op._trace.store.tensor(slot)
     if value.layout is not torch.strided or value.is_nested or value.dtype is torch.bool:
         return
     for number in (*op.function.plain_args, *op.function.plain_kwargs.values()):
@@ -154,7 +154,7 @@ def hints(op: Op, slot: int) -> Iterator[Perturb]:
                 yield _constant(near)
     for read in op._raw.reads:
         if isinstance(read, int) and read != slot:
-            other = op._trace.values.tensor(read)
+            other = op._trace.store.tensor(read)
             if not other.is_nested and other.shape == value.shape and other.dtype == value.dtype:
                 yield functools.partial(_instead, other)
     if not value.is_complex():

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.reads import named_reads
 from endoscope.replay.again import results_with
@@ -191,7 +191,7 @@ def _touched(op: Op, values: WrongValues, maps: SampleMaps) -> tuple[int, ...]:
 def _only(sample: int, known: dict[int, Tensor | None], values: WrongValues) -> Iterator[tuple[int, Tensor]]:
     """Tensors in which one sample stands in the place of all others."""
     for slot, numbers in known.items():
-        value = values.trace.values.tensor(slot).detach()
+        value = values.trace.store.tensor(slot).detach()
         assert numbers is not None
         varying = [dim for dim in range(numbers.dim()) if numbers.shape[dim] > 1]
         if len(varying) != 1:

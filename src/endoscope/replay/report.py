@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from typing import Any
 
 from endoscope.capture.views.op import Op
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup, tag
 from endoscope.schema.ops import SourceLine
 
 
@@ -33,7 +34,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Report:
+class Report(Shown):
     """Truthy if everything that was checked holds."""
 
     name: str
@@ -73,5 +74,5 @@ class Report:
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+    def _block(self) -> Markup:
+        return tag("pre", str(self))

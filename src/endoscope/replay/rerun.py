@@ -23,19 +23,19 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.change.choosing import changes_in, chosen
-from endoscope.capture.change.edit import Applied, apply_all, new_like
+from endoscope.capture.change.edit import apply_all, new_like
 from endoscope.capture.change.randomness import seeded
 from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.data.nodes import Applied, Node, Read, slots_of
+from endoscope.capture.data.record import Overwritten
 from endoscope.capture.patch.patches import untraced
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.record.aliasing import Read
 from endoscope.capture.record.functions import UNINITIALISED
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Node, slots_of
 from endoscope.capture.record.regions import unwrapped, version_of
+from endoscope.capture.record.values import TensorStore
 from endoscope.capture.views.result import Trace
-from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay, ValueChanged
 from endoscope.replay.departed import Departures
 from endoscope.replay.operands import MissingParent, repeat, value_seen
@@ -58,12 +58,13 @@ def rerun(trace: Trace, edit: Mapping[Any, Any], *, seed: int | None = None) -> 
     changes = changes_in(edit)
     if not trace.finished:
         raise CannotReplay(f"The trace of {trace.name} did not finish, so there is no run to repeat.")
-    if not trace.recorder.full:
+    if not trace.record.full:
         raise CannotReplay(
-            f"This trace of {trace.name} was taken with save={trace.recorder.save_text}, so the values from which the "
+            f"This trace of {trace.name} was taken with save={trace.record.save_text}, so the values from which the "
             "edited part would be computed were not kept. Trace with save='all', or run the model with the edit: "
             "endoscope.trace(model, inputs, edit=...)."
         )
+    trace = trace.live()
     with untraced(), seeded(seed):
         edits = {
             node: [Applied(edit, trace.op_at(node).label) for _, edit in found]
@@ -201,7 +202,7 @@ class _Again:
         if slot in self._laid_out:
             return self._laid_out[slot]
         try:
-            value = self.trace.values.tensor(slot).detach()
+            value = self.trace.store.tensor(slot).detach()
         except Overwritten:
             raise ValueChanged(
                 f"The value of {self.label(self.recorder.slot_node[slot])}, which the rerun needs, was overwritten "
@@ -240,9 +241,12 @@ class _Again:
 
     def result(self) -> Trace:
         """A trace that shares everything with the original but what changed."""
-        new = self.trace.with_values_of(self._new_recorder())
+        new = self._of_new_values(self._new_recorder())
         new.result = rebuilt(self.trace.result, self._exchanged_outputs())
         return new
+
+    def _of_new_values(self, recorder: Recorder) -> Trace:
+        return self.trace.with_values_of(recorder, TensorStore(recorder))
 
     def _new_recorder(self) -> Recorder:
         recorder = copy.copy(self.recorder)

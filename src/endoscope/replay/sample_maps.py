@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.leaves import argument_tensors, map_arguments
-from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.data.arguments import map_arguments
+from endoscope.capture.data.nodes import Node, slots_of
+from endoscope.capture.record.leaves import argument_tensors
 from endoscope.capture.views.result import Trace
 from endoscope.schema.ops import Kind
 
@@ -75,7 +76,7 @@ class SampleMaps:
 
     def _shape(self, slot: int) -> tuple[int, ...] | None:
         try:
-            return tuple(self._trace.values.meta(slot).shape)
+            return tuple(self._trace.store.meta(slot).shape)
         except Exception:  # not every tensor has a shape
             return None
 
@@ -121,7 +122,7 @@ class SampleMaps:
             nonlocal count
             read, count = reads.pop(0), count + 1
             if count > 1 and raw.facts.type not in _OF_MANY:
-                return self._trace.values.tensor(slots_of(read)[0])
+                return self._trace.store.tensor(slots_of(read)[0])
             slot = slots_of(read)[0]
             known, shape = self._maps.get(slot), self._shape(slot)
             if shape is None or (known is None and raw.facts.type not in _OF_MANY):

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import torch
 
-from endoscope.capture.record.aliasing import Read
+from endoscope.capture.data.nodes import Node, Read, slots_of
 from endoscope.capture.record.leaves import argument_tensors
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Node, slots_of
 from endoscope.capture.record.regions import storage_key
 from endoscope.capture.views.result import Trace
 from endoscope.errors import CannotReplay

@@ -51,7 +51,7 @@ def check_untouched(report: Report, state: State, run: Callable[[], Any], run_tr
     state.restore()
     trace = run_traced()
     gradients = [trace.recorder.objects[slot] for slot in trace.recorder.read_gradients]
-    trace.values.freeze(sharing=[*state.tensors, *gradients])  # they are put back, or added to, under the trace's feet
+    trace.store.freeze(sharing=[*state.tensors, *gradients])  # they are put back, or added to, under the trace's feet
     traced = Outcome(state, trace.result)
     try:
         problems = _differences(plain, traced, state)

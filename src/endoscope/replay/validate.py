@@ -17,12 +17,12 @@ from endoscope.capture.change.edit import apply_all
 from endoscope.capture.change.plan import Plan
 from endoscope.capture.change.randomness import seeded
 from endoscope.capture.change.state import State
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.nodes import slots_of
+from endoscope.capture.data.record import Overwritten
 from endoscope.capture.trace import Arguments, arguments, check_target, dry_run
 from endoscope.capture.trace import trace as run_trace
 from endoscope.capture.views.op import Op, op_at
 from endoscope.capture.views.result import Trace
-from endoscope.capture.views.values import Overwritten
 from endoscope.errors import BadArgument, CannotReplay
 from endoscope.replay.accounting import Accountant, check_complete, report_missing, traced_under
 from endoscope.replay.compare import difference, same
@@ -83,11 +83,12 @@ def _validate_target(target: Any, given: Arguments) -> Report:
 
 
 def _validate_trace(trace: Trace) -> Report:
-    if not trace.recorder.full:
+    if not trace.record.full:
         raise CannotReplay(
-            f"This trace of {trace.name} was taken with save={trace.recorder.save_text}, so values that the replay "
+            f"This trace of {trace.name} was taken with save={trace.record.save_text}, so values that the replay "
             "needs were not kept. Trace with save='all', or call endoscope.validate(model, inputs)."
         )
+    trace = trace.live()
     report = Report(trace.name)
     check_values(report, trace)
     if trace.origin is None:
@@ -129,7 +130,7 @@ def _check_end(report: Report, op: Op) -> None:
     """Inputs and outputs are not computed; an output must be what its parent holds."""
     if op.kind == Kind.OUTPUT and not op._raw.reads:
         report.fail("replay", "no operation is known that made this output", op)
-    values = op._trace.values
+    values = op._trace.store
     for slot, read in zip(op.slots, op._raw.reads or [()], strict=True):
         kept = values.tensor(slot)
         if op.kind == Kind.OUTPUT and read != slot:
@@ -181,7 +182,7 @@ def _exactly(op: Op, found: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _results(op: Op) -> list[torch.Tensor]:
-    raw, values = op._raw, op._trace.values
+    raw, values = op._raw, op._trace.store
     return [values.tensor(slot).detach() for slot in raw.results]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.nodes import slots_of
+from endoscope.capture.data.record import Overwritten
 from endoscope.capture.record.functions import UNINITIALISED
-from endoscope.capture.record.records import slots_of
 from endoscope.capture.views.result import Trace
-from endoscope.capture.views.values import Overwritten
 from endoscope.schema.ops import Kind
 
 #: An infinity from one of these was put there by somebody who wanted it, to mask something.
@@ -37,7 +37,7 @@ class WrongValues:
     def tensor(self, slot: int) -> Tensor | None:
         """The value of a slot; None if it is not there, or not what it was."""
         try:
-            tensor = self.trace.values.tensor(slot).detach()
+            tensor = self.trace.store.tensor(slot).detach()
         except (KeyError, Overwritten, RuntimeError):
             return None
         return tensor if is_measurable(tensor) else None

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
 from endoscope import __version__
 from endoscope.findings.diagnose import checks_of, lacks, of_recording
 from endoscope.findings.finding import SEVERITIES, Finding
+from endoscope.markup import numbers
+from endoscope.markup.page import logo, page
+from endoscope.markup.tags import Markup, join, tag
 from endoscope.query.open import look
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
-from endoscope.report import charts, evidence, facts_part, findings_part, numbers, together_part
+from endoscope.report import charts, evidence, facts_part, findings_part, together_part
 from endoscope.report.drawing import Mark, draw, kind_of
-from endoscope.report.markup import Markup, join, tag
 from endoscope.report.network import folded_for, places, read_network
-from endoscope.report.style import STYLE
 
-#: Nothing may be fetched and nothing may run, whatever a recording says.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _MOST_METRICS = 24
 _COLUMNS = ("trial", "found", "recorded steps", "began", "most important")
 _KINDS = ("input", "parameter", "buffer", "computed", "module", "target", "loss", "output")
@@ -66,26 +65,7 @@ def report(path: str | PathLike[str], trial: str | None = None, rank: int | None
     if len(trials) > 1:
         body.append(_overview(trials))
     body += [_trial(trial, titled=len(trials) > 1) for trial in trials]
-    return _page(_title(trials, Path(path)), body)
-
-
-def _page(title: str, body: Iterable[Markup]) -> str:
-    head = [
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("style", Markup(STYLE)),
-    ]
-    arrow = tag("path", d="M0 0L8 4L0 8z", class_="tip")
-    marker = tag(
-        "marker", arrow, id="arrow", markerWidth="8", markerHeight="8", refX="7.5", refY="4", orient="auto",
-        markerUnits="userSpaceOnUse",
-    )  # fmt: skip
-    shared = tag("svg", tag("defs", marker), width=0, height=0, class_="shared", aria_hidden="true")
-    page = tag("html", tag("head", head), tag("body", shared, tag("main", list(body))), lang="en")
-    return f"<!doctype html>\n{page}\n"
+    return page(_title(trials, Path(path)), body)
 
 
 def _title(trials: Sequence[Trial], path: Path) -> str:
@@ -97,7 +77,7 @@ def _head(trials: Sequence[Trial], path: Path) -> Markup:
     written = f"written {numbers.moment(time.time())} by endoscope {__version__}"
     return tag(
         "header",
-        tag("p", tag("i", class_="ring"), "endoscope report", class_="logo"),
+        logo("endoscope report"),
         tag("h1", name),
         tag(
             "p",

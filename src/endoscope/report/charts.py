@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from endoscope.report import numbers
-from endoscope.report.markup import Markup, tag
+from endoscope.markup import numbers
+from endoscope.markup.tags import Markup, tag
 
 WIDTH, HEIGHT = 640, 190
 LEFT, RIGHT, TOP, BOTTOM = 58, 10, 10, 30

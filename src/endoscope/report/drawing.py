@@ -10,7 +10,7 @@ from endoscope.layout.compose import Layout, arrange
 from endoscope.layout.folding import Box, Folded
 from endoscope.layout.recorded import RecordedTree
 from endoscope.layout.sizes import sized
-from endoscope.report.markup import Markup, tag
+from endoscope.markup.tags import Markup, tag
 
 _EDGE = 16.0  # around everything
 _LETTER, _NOTE_LETTER = 6.6, 5.4  # mean width

@@ -12,12 +12,13 @@ from endoscope.errors import EndoscopeError
 from endoscope.findings.check import Evidence
 from endoscope.findings.finding import Finding
 from endoscope.findings.registry import all_checks
+from endoscope.markup import numbers
+from endoscope.markup.tags import Markup
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
-from endoscope.report import heat, numbers
+from endoscope.report import heat
 from endoscope.report.charts import Line
-from endoscope.report.markup import Markup
 from endoscope.schema.recording import GRADIENT
 from endoscope.schema.stats import HISTOGRAM_BINS, ZERO_BIN, histogram_bin
 from endoscope.store.streams import to_numpy

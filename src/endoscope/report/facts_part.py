@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from endoscope.findings.gaps import summed_up
+from endoscope.markup import numbers
+from endoscope.markup.numbers import plural
+from endoscope.markup.tags import Child, Markup, tag
 from endoscope.query.recording import Recording
-from endoscope.report import numbers
-from endoscope.report.markup import Child, Markup, tag
-from endoscope.report.numbers import plural
 
 _MOST_ROWS = 60
 _MOST_GAPS = 20

@@ -8,9 +8,10 @@ import numpy as np
 
 from endoscope.findings.diagnose import lacks
 from endoscope.findings.finding import INFO, NO_STEPS, Finding
+from endoscope.markup import numbers
+from endoscope.markup.tags import Markup, tag
 from endoscope.query.recording import Recording
-from endoscope.report import charts, evidence, numbers
-from endoscope.report.markup import Markup, tag
+from endoscope.report import charts, evidence
 
 _MOST_SHOWN = 24  # findings with curves and pictures; what comes after is told in words
 _MOST_NODES = 12

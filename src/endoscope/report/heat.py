@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from endoscope.report.markup import Markup, tag
+from endoscope.markup.tags import Markup, tag
 
 _STOPS = np.array([(13, 8, 60), (86, 15, 109), (160, 40, 98), (222, 88, 60), (250, 170, 60), (252, 253, 180)])
 _LEVELS = 64

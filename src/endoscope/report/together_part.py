@@ -5,9 +5,9 @@ from __future__ import annotations
 from endoscope.errors import EndoscopeError
 from endoscope.findings.correlation import of_recording
 from endoscope.findings.together import worth_telling
+from endoscope.markup import numbers
+from endoscope.markup.tags import Markup, tag
 from endoscope.query.recording import Recording
-from endoscope.report import numbers
-from endoscope.report.markup import Markup, tag
 
 _MOST = 8
 _MOST_NUMBERS = 300_000  # nodes times steps; comparing everything with everything takes seconds beyond that

@@ -15,11 +15,12 @@ class Access:
 
     host: str = "127.0.0.1"
     token: str = ""  # empty: whoever reaches the server may ask, as in tests of the routes
+    framed: bool = False  # a notebook, which has another origin, may show the page inside of it
 
     @classmethod
-    def of_host(cls, host: str) -> Access:
+    def of_host(cls, host: str, *, framed: bool = False) -> Access:
         """A fresh token, on loopback too: every account of a shared machine can reach the port."""
-        return cls(host, secrets.token_urlsafe(24))
+        return cls(host, secrets.token_urlsafe(24), framed)
 
 
 def is_loopback(host: str) -> bool:

@@ -5,12 +5,14 @@ request ─► security.Guard ─► routes/* ─► library ─► query ─►
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from endoscope.errors import EndoscopeError
 from endoscope.server import live, wire
@@ -19,12 +21,12 @@ from endoscope.server.checking import Checking
 from endoscope.server.custom_views.views import Views
 from endoscope.server.graph.opened import Opened
 from endoscope.server.graph.pictures import Pictures
+from endoscope.server.kept import Kept
 from endoscope.server.library import Library
 from endoscope.server.overview.summaries import Summaries
 from endoscope.server.page_files import STATIC, PageFiles
 from endoscope.server.routes import findings, layout, overview, tables, together, trials
 from endoscope.server.routes import views as view_routes
-from endoscope.server.routes.tables import Heats
 from endoscope.server.security import Access, Guard
 
 
@@ -40,23 +42,28 @@ def create(library: Library, views: Views | None = None, access: Access | None =
         *together.ROUTES,
         *view_routes.ROUTES,
         *live.ROUTES,
-        Route("/api/{rest:path}", _no_such_address),
-        Mount("/", PageFiles(STATIC)),
     ]
-    app = Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, access=access or Access())],
-        exception_handlers={EndoscopeError: _say_why, HTTPException: _say_status},  # type: ignore[dict-item]
-    )
+    app = guarded(routes, access)
+    app.state.questions = together.QUESTIONS
     app.state.library = library
+    app.state.prepare = library.prepare
     app.state.views = views
     app.state.checking = Checking(library)
     app.state.summaries = Summaries(library)
     app.state.live = live.Live(library, views, app.state.checking, app.state.summaries)
-    app.state.heats = Heats()
+    app.state.kept = Kept()
     app.state.pictures = Pictures()
     app.state.opened = Opened()
     return app
+
+
+def guarded(routes: Sequence[BaseRoute], access: Access | None) -> Starlette:
+    """These addresses and the page's files behind the guard; whatever goes wrong becomes a sentence."""
+    return Starlette(
+        routes=[*routes, Route("/api/{rest:path}", _no_such_address), Mount("/", PageFiles(STATIC))],
+        middleware=[Middleware(Guard, access=access or Access())],
+        exception_handlers={EndoscopeError: _say_why, HTTPException: _say_status},  # type: ignore[dict-item]
+    )
 
 
 def _no_such_address(request: Request) -> Response:

@@ -17,18 +17,29 @@ import sys
 import time
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from endoscope.errors import BadArgument
 from endoscope.query import places
 from endoscope.server.access import EVERYWHERE, Access
+from endoscope.server.inline import check_notebook, embed
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from endoscope.server.serving import Serving
 
 FIRST_PORT = 6280
 _PORTS_TRIED = 20
 _SWITCH_SECS = 0.001  # a click must not wait for threads that read ahead; five times as long is usual
+
+
+class SupportsTrace(Protocol):
+    """A trace, fresh or read from a file."""
+
+    @property
+    def graph(self) -> Any: ...
+    def everything(self) -> Any: ...
 
 
 class Viewer:
@@ -58,25 +69,32 @@ class Viewer:
 
 
 def show(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | SupportsTrace,
     *,
     port: int | None = None,
     host: str = "127.0.0.1",
     views: str | PathLike[str] | None = None,
     browser: bool = False,
+    inline: bool = False,
 ) -> Viewer:
-    """Serve a trial, or a folder of trials, as a page on this machine; returns at once, with the address.
+    """Serve a trial, a folder of trials, or a trace, as a page on this machine; returns at once, with the address.
 
     Only this machine can reach it, and only who has the address with its token; with another `host`, others can, too.
+    `inline` shows it below the cell of a notebook, or says there why the browser cannot reach it.
     """
-    return start(path, port=port, host=host, views=views, browser=browser)
+    if inline:
+        check_notebook()
+    viewer = start(path, port=port, access=Access.of_host(host, framed=inline), views=views, browser=browser)
+    if inline:
+        embed(viewer.address)
+    return viewer
 
 
 def start(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | SupportsTrace,
     *,
     port: int | None,
-    host: str,
+    access: Access,
     views: str | PathLike[str] | None,
     browser: bool,
     announce: Callable[[str], None] | None = None,
@@ -86,30 +104,64 @@ def start(
     With it, a folder that is empty or not there yet is no mistake: the page waits for the first trial.
     """
     _check_views(views)
-    access = Access.of_host(host)
-    bound = bind(host, port)
+    make = _maker(path, views, may_wait=announce is not None)
+    bound = bind(access.host, port)
     try:
-        waits = announce is not None and places.is_to_come(path)
-        if not waits:
-            places.check(path)
         address = _address(access, bound.getsockname()[1])
         if announce is not None:
             sys.setswitchinterval(_SWITCH_SECS)  # the process is ours alone
             announce(address)
-        return _serve(path, views, access, bound, address, browser)
+        return _serve(make, access, bound, address, browser)
     except BaseException:
         bound.close()
         raise
 
 
-def _serve(
-    path: str | PathLike[str],
-    views: str | PathLike[str] | None,
-    access: Access,
-    bound: socket.socket,
-    address: str,
-    browser: bool,
-) -> Viewer:
+#: Makes the application, once the page's files are served already.
+Maker = Callable[[Access], "Starlette"]
+
+
+def _maker(path: str | PathLike[str] | SupportsTrace, views: str | PathLike[str] | None, *, may_wait: bool) -> Maker:
+    """Whatever is wrong with what is to be shown is said here. A file is a trace, a folder has recordings."""
+    if not isinstance(path, (str, PathLike)):
+        return _trace_maker(path, views)
+    if places.is_trace(path):
+        import endoscope
+
+        return _trace_maker(endoscope.load(path), views)
+    if not may_wait or not places.is_to_come(path):
+        places.check(path)
+    return _recordings_maker(path, views)
+
+
+def _recordings_maker(path: str | PathLike[str], views: str | PathLike[str] | None) -> Maker:
+    def make(access: Access) -> Starlette:
+        from endoscope.server import app as application
+        from endoscope.server.custom_views.views import Views
+        from endoscope.server.library import Library
+
+        return application.create(Library(path, waits=True), Views(views), access)
+
+    return make
+
+
+def _trace_maker(trace: SupportsTrace, views: str | PathLike[str] | None) -> Maker:
+    if not (hasattr(trace, "everything") and hasattr(trace, "graph")):
+        raise BadArgument(
+            f"{type(trace).__name__} cannot be shown. Pass the path of a trial or of a folder of trials, or a trace."
+        )
+    if views is not None:
+        raise BadArgument("Views of your own draw what a recording holds; a trace has none. Leave views out.")
+
+    def make(access: Access) -> Starlette:
+        from endoscope.server.traces.app import create
+
+        return create(trace, access)
+
+    return make
+
+
+def _serve(make: Maker, access: Access, bound: socket.socket, address: str, browser: bool) -> Viewer:
     from endoscope.server.early import Early
     from endoscope.server.serving import Serving
 
@@ -121,15 +173,10 @@ def _serve(
             import webbrowser
 
             webbrowser.open(address)
-        from endoscope.server import app as application
-        from endoscope.server.custom_views.views import Views
-        from endoscope.server.library import Library
-
-        library = Library(path, waits=True)
-        app = application.create(library, Views(views), access)
+        app = make(access)
         serving.at_end(app.state.live.stop)
-        library.prepare()
         gc.freeze()  # what was imported is never garbage; looking through it would hold up a layout for 150 ms
+        app.state.prepare()
         early.begin(app)
     except BaseException as error:
         early.fail(error)

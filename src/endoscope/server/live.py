@@ -32,23 +32,12 @@ _MOST_WAITING = 1000  # events; a page that is so far behind has gone
 Event = tuple[str, Any]  # name, data
 
 
-class Live:
-    """Everybody who listens, and the one task that looks."""
+class Listeners:
+    """Everybody who listens, and the one task that looks. There is never any news: a trace does not grow."""
 
-    def __init__(
-        self,
-        library: Library,
-        views: Views,
-        checking: Checking | None = None,
-        summaries: Summaries | None = None,
-    ) -> None:
-        self._library = library
-        self._views = views
-        self._checking = checking or Checking(library)
-        self._summaries = summaries or Summaries(library)
+    def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[Event | None]] = set()
         self._task: asyncio.Task[None] | None = None
-        self._known = (library.names, views.stamp())
         self._is_over = False
 
     async def listen(self) -> AsyncIterator[str]:
@@ -74,8 +63,6 @@ class Live:
     def stop(self) -> None:
         """Let everybody go; otherwise a server would wait for pages that wait for it."""
         self._is_over = True
-        self._checking.stop()
-        self._summaries.stop()
         if self._task is not None:
             self._task.cancel()
         for queue in self._listeners:
@@ -91,7 +78,34 @@ class Live:
             await asyncio.sleep(POLL_SECS)
 
     def news(self) -> list[Event]:
-        """What has happened since the last look; the first one tells of every trial that is open."""
+        """What has happened since the last look."""
+        return []
+
+
+class Live(Listeners):
+    """Of a folder of trials."""
+
+    def __init__(
+        self,
+        library: Library,
+        views: Views,
+        checking: Checking | None = None,
+        summaries: Summaries | None = None,
+    ) -> None:
+        super().__init__()
+        self._library = library
+        self._views = views
+        self._checking = checking or Checking(library)
+        self._summaries = summaries or Summaries(library)
+        self._known = (library.names, views.stamp())
+
+    def stop(self) -> None:
+        super().stop()
+        self._checking.stop()
+        self._summaries.stop()
+
+    def news(self) -> list[Event]:
+        """The first look tells of every trial that is open."""
         try:
             grown = self._library.refresh()
         except (EndoscopeError, OSError):  # the folder has gone, or cannot be read at the moment
@@ -122,7 +136,7 @@ class Live:
 
 async def events(request: Request) -> Response:
     live = request.app.state.live
-    assert isinstance(live, Live)
+    assert isinstance(live, Listeners)
     return StreamingResponse(live.listen(), media_type="text/event-stream")
 
 

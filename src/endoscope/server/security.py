@@ -42,6 +42,8 @@ _PAGE = {
     "form-action": "'none'",
     "frame-ancestors": "'none'",
 }
+#: Where a notebook shows the page: whoever else frames it has no token, and so no data to show.
+_FRAMED_PAGE = {**_PAGE, "frame-ancestors": "http: https: vscode-webview: vscode-file:"}
 # What a user's function returned may have scripts of its own. It gets an origin that nobody shares, so it can neither
 # read the page nor ask the server, and it can load nothing from anywhere: all that it needs is in it.
 _FRAME = {
@@ -76,7 +78,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
-        policy = _FRAME if connection.url.path.startswith(FRAMES) else _PAGE
+        policy = _FRAME if connection.url.path.startswith(FRAMES) else _FRAMED_PAGE if self._access.framed else _PAGE
         sender = _with_headers(send, policy)
         refusal = self._refusal(connection)
         if refusal is not None:
@@ -90,12 +92,17 @@ class Guard:
             return _refuse(
                 403, f"This server does not answer to the name {host[:80]!r}. Use the address that it printed."
             )
-        if not _is_own_page(asked.headers, host):
+        if not _is_own_page(asked.headers, host) and not self._is_framed(asked):
             return _refuse(403, "Another page asked for this. Only Endoscope's own page may; open the printed address.")
         if not asked.url.path.startswith(DATA) or not self._access.token or self._has_token(asked):
             return None
         return _refuse(401, "A token is needed, because others can reach this server, too. Use the address that it "
                             "printed: it ends in ?token=…")  # fmt: skip
+
+    def _is_framed(self, asked: HTTPConnection) -> bool:
+        """The page itself as a frame of a notebook; from then on it asks for itself."""
+        is_frame = asked.headers.get("sec-fetch-dest") == "iframe" and "origin" not in asked.headers
+        return self._access.framed and is_frame and not asked.url.path.startswith(DATA)
 
     def _knows(self, name: str) -> bool:
         if is_loopback(name):

@@ -46,6 +46,7 @@ class Catalog(TypedDict):
     version: str  # of Endoscope
     root: str  # the folder, as it was typed
     trials: list[TrialSummary]
+    trace: str | None  # a trace is served, and no trials: its name
 
 
 class Statistic(TypedDict):
@@ -229,6 +230,155 @@ class PictureHead(TypedDict):
     addresses: list[str]  # of modules with a box
     labels: list[str]  # per box
     details: list[str]
+
+
+class TraceNotice(TypedDict):
+    """Something that the capture could not see."""
+
+    kind: str
+    text: str
+    source: str  # file:line in function; empty if it has no place
+
+
+class TraceLoop(TypedDict):
+    """Layers that run again on what they made before."""
+
+    passes: int
+    depth: int  # loops around it
+    source: str
+    layers: list[str]
+
+
+class TraceDecision(TypedDict):
+    """A test that a tensor answered, and what ran because of it."""
+
+    kind: str  # if, while, assert, …
+    text: str  # of the test in the source
+    source: str  # file:line
+    unknown: str  # why the test could not be found; empty if it was
+    value: str  # what the tensor said
+    branch: str  # that ran
+    settled: bool  # this value alone chose the branch
+    nth: int  # the n-th time that this was asked
+    steering: list[str]  # labels of operations whose value was asked
+    ops: list[str]  # labels of operations of the branch
+
+
+class TraceFacts(TypedDict):
+    """A whole trace, without its graph."""
+
+    name: str
+    operations: int
+    parameters: int  # numbers in all parameters
+    bytes: int  # of all values
+    flops: int  # of all operations whose count is known
+    seconds: float  # inside of torch functions
+    complete: bool
+    finished: bool
+    warnings: list[TraceNotice]
+    loops: list[TraceLoop]
+    decisions: list[TraceDecision]
+    decisionsLeftOut: int  # of those that would make this too long
+    unused: list[str]  # parameters and buffers that nobody reads
+    passes: int  # how often a layer runs at most
+    gradients: bool  # it was traced with gradients=True
+
+
+class TraceModule(TypedDict):
+    """A box that can be opened: a module, or one call of it."""
+
+    address: str
+    type: str  # its class; empty for what only holds others
+    label: str
+    parent: int  # place of the box around it; -1 at the top
+
+
+class TraceGraph(TypedDict):
+    """Operations of a trace as columns, in the order of execution; without parameters that nobody reads."""
+
+    rolled: bool  # all passes of a layer are one node
+    node: list[str]  # the label, or rolled the layer
+    label: list[str]  # with the pass
+    passNumber: list[int]
+    kind: list[str]
+    type: list[str]  # plain name of the function
+    shape: list[list[int] | None]  # null: it returned none, or several
+    source: list[int]  # place in `sources`; -1: none
+    sources: list[str]  # file:line
+    module: list[int]  # the innermost box, place in `modules`; -1: none
+    modules: list[TraceModule]  # every box before those inside of it
+    edges: list[int]  # from, to, from, to, …
+
+
+class TraceHeatRow(TypedDict):
+    """One node of a `TraceGraph`, for colours."""
+
+    value: float
+    state: int  # uint8: 0 no value, 1 a number, 2 some element is NaN, 3 some element is infinite
+
+
+class TraceOutput(TypedDict):
+    """A tensor that an operation returned."""
+
+    shape: list[int]
+    dtype: str
+    device: str
+    bytes: int
+    learns: bool  # it requires a gradient
+
+
+class TraceOp(TypedDict):
+    """One operation of a trace."""
+
+    label: str
+    layer: str
+    passNumber: int
+    passes: int
+    kind: str
+    type: str
+    path: str  # where an input, output, parameter or buffer stands
+    function: str  # its own name: add_ where the type says add; empty for what is no operation
+    inPlace: bool
+    gradFn: str
+    arguments: list[str]
+    outputs: list[TraceOutput]
+    seconds: float
+    flops: int | None  # null: the count is not known
+    bytes: int
+    modules: list[str]  # calls around it, outermost first
+    functions: list[str]  # custom autograd functions and registered operators around it
+    left: list[str]  # calls of modules that returned it
+    source: str  # file:line in function
+    parents: list[str]
+    children: list[str]
+    neighboursLeftOut: int
+    edits: list[str]
+    keys: list[str]  # every text under which it is found
+
+
+class TraceCode(TypedDict):
+    """Lines of a file around an operation."""
+
+    file: str
+    line: int
+    function: str
+    first: int  # number of the first line
+    lines: list[str]
+    problem: str  # why there are none, or why they may be others; empty if all is well
+
+
+class TraceFound(TypedDict):
+    """Operations that were asked for."""
+
+    labels: list[str]
+    sentence: str  # how many there are, or why there are none
+
+
+class TraceValueRow(TypedDict):
+    """One tensor of a trace. Beside these, one column for each statistic."""
+
+    hist_first: int
+    hist: list[int]
 
 
 class Finding(TypedDict):

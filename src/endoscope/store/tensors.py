@@ -29,7 +29,7 @@ _FLOATS8: dict[str, tuple[int, int, dict[int, float]]] = {
     "F8_E4M3FNUZ": (4, 8, {0x80: nan}),
     "F8_E5M2FNUZ": (5, 16, {0x80: nan}),
 }
-_NUMPY = {
+NUMPY = {
     "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
     "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "C64": "<c8",
     "BF16": "<u2", **dict.fromkeys(_FLOATS8, "u1"), "F8_E8M0": "u1",  # bits, decoded below
@@ -95,7 +95,7 @@ class TensorFile:
     def array(self, key: int, position: int | None = None) -> np.ndarray:
         """The tensor of a key, or one of the samples in it; a copy that belongs to the caller."""
         entry = self.entries[key]
-        stored = np.frombuffer(self._data[entry.start : entry.end], _NUMPY[entry.dtype]).reshape(entry.shape)
+        stored = np.frombuffer(self._data[entry.start : entry.end], NUMPY[entry.dtype]).reshape(entry.shape)
         values = decode(stored if position is None else stored[position], entry.dtype)
         return values.view(np.complex128)[..., 0] if key in self._pairs else values
 
@@ -119,7 +119,7 @@ def keys_in(path: Path) -> list[int]:
 
 def _places(shapes: dict[int, tuple[str, tuple[int, ...]]], size: int) -> dict[int, Entry]:
     """Tensors lie one behind the other, without gaps, up to the end of the file."""
-    lengths = [math.prod(shape) * np.dtype(_NUMPY[dtype]).itemsize for dtype, shape in shapes.values()]
+    lengths = [math.prod(shape) * np.dtype(NUMPY[dtype]).itemsize for dtype, shape in shapes.values()]
     start, found = size - sum(lengths), {}
     for (key, (dtype, shape)), length in zip(shapes.items(), lengths, strict=True):
         found[key] = Entry(dtype, shape, start, start + length)

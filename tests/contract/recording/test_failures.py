@@ -15,8 +15,8 @@ from tests.contract.recording.helpers import batches, complaints, plain_step, sg
 PLACES = """
     endoscope.capture.record.aliasing:Aliasing.before_write
     endoscope.capture.record.aliasing:Aliasing.adopt
-    endoscope.capture.record.calls:Calls.begin
-    endoscope.capture.record.calls:Calls.leave
+    endoscope.capture.data.calls:Calls.begin
+    endoscope.capture.data.calls:Calls.leave
     endoscope.capture.record.recorder:Recorder.after_call
     endoscope.capture.record.recorder:Recorder.before_call
     endoscope.capture.record.recorder:Recorder.begin_module

@@ -8,16 +8,12 @@
  *
  * Ratios are kept as their decimal logarithm; of shares it is the difference.
  */
+import { ABSENT, HAS_INF, HAS_NAN, NOTHING, VALUE } from "../heat";
+import { against } from "../ratio";
+import { placesInOrder } from "./sorting";
 
-export const ABSENT = 0;
-export const VALUE = 1;
-export const NAN = 2;
-export const INFINITE = 3;
-/** There is nothing to compare it with. */
-export const NOTHING = 4;
+export { ABSENT, HAS_INF as INFINITE, HAS_NAN as NAN, NOTHING, VALUE };
 
-/** From nothing to something, and back: beyond every ratio. */
-export const BEYOND = 9;
 const PAST_NEEDED = 3;
 const OTHERS_NEEDED = 2;
 
@@ -35,15 +31,6 @@ export interface Line {
 }
 
 export type Reference = "absolute" | "past" | "blocks" | "trial";
-
-/** How one number stands to a reference. */
-export function against(value: number, reference: number, isShare: boolean): number {
-  if (isShare) return value - reference;
-  const [own, other] = [Math.abs(value), Math.abs(reference)];
-  if (own === other) return 0;
-  if (own === 0) return -BEYOND;
-  return other === 0 ? BEYOND : Math.log10(own / other);
-}
 
 /** Rows are worked out when they are asked for: mostly a small part is in view. */
 export class Derived {
@@ -80,72 +67,83 @@ export class Derived {
     if (this.reference === "absolute") return own;
     if (this.reference === "past") return vsPast(own, this.isShare);
     const { other } = this;
-    return compared(own, this.isShare, (column) => (other ? other(row, column) : NaN));
+    const references = new Float64Array(own.values.length).fill(NaN);
+    if (other) for (let column = 0; column < references.length; column++) references[column] = other(row, column);
+    return compared(own, this.isShare, references);
   }
 
   #deriveGroup(row: number): void {
     const group = this.groupOf(row);
     const members = group.includes(row) ? group : [row];
-    const own = members.map((each) => this.#own(each));
-    const medians = own.map(() => new Float64Array(this.cells.columns).fill(NaN));
-    if (members.length > OTHERS_NEEDED) {
-      for (let column = 0; column < this.cells.columns; column++) {
-        const there = own.filter(({ states }) => states[column] === VALUE).map(({ values }) => values[column]);
-        const sorted = Float64Array.from(there).sort();
-        own.forEach(({ states, values }, i) => {
-          if (states[column] !== VALUE || sorted.length <= OTHERS_NEEDED) return;
-          medians[i][column] = medianWithout(sorted, values[column]);
-        });
-      }
-    }
-    members.forEach((each, i) => {
-      this.#lines.set(each, compared(own[i], this.isShare, (column) => medians[i][column]));
-    });
+    const lines = vsOthers(members.map((each) => this.#own(each)), this.isShare);
+    members.forEach((each, i) => this.#lines.set(each, lines[i]));
   }
 }
 
-/** The median of sorted numbers when one of them is left out. */
-export function medianWithout(sorted: ArrayLike<number>, value: number): number {
-  let place = 0;
-  while (sorted[place] < value) place++;
-  const at = (i: number): number => sorted[i < place ? i : i + 1];
-  const count = sorted.length - 1;
-  return count % 2 ? at(count >> 1) : (at((count >> 1) - 1) + at(count >> 1)) / 2;
+/** Each row, column by column, against the median of the others. */
+function vsOthers(rows: readonly Line[], isShare: boolean): readonly Line[] {
+  const columns = rows[0].values.length;
+  const lines = rows.map(({ states }): Line => ({ values: new Float32Array(columns), states: states.slice() }));
+  const numbers = new Float32Array(rows.length);
+  for (let column = 0; column < columns; column++) {
+    let count = 0;
+    for (const { states, values } of rows) if (states[column] === VALUE) numbers[count++] = values[column];
+    const sorted = numbers.subarray(0, count).sort();
+    for (let i = 0; i < rows.length; i++) {
+      const own = rows[i].values[column];
+      if (rows[i].states[column] !== VALUE) continue;
+      if (count <= OTHERS_NEEDED) lines[i].states[column] = NOTHING;
+      else lines[i].values[column] = against(own, medianWithout(sorted, own), isShare);
+    }
+  }
+  return lines;
 }
 
-function compared(own: Line, isShare: boolean, referenceAt: (column: number) => number): Line {
+/** The median of sorted numbers when one of them, of this value, is left out. */
+export function medianWithout(sorted: ArrayLike<number>, value: number): number {
+  const middle = sorted.length >> 1;
+  if (sorted.length % 2 === 0) return sorted[value <= sorted[middle - 1] ? middle : middle - 1];
+  const low = value < sorted[middle] ? middle : middle - 1;
+  const high = value > sorted[middle] ? middle : middle + 1;
+  return (sorted[low] + sorted[high]) / 2;
+}
+
+/** Row by row against `references`, which are NaN where there is nothing to compare with. */
+function compared(own: Line, isShare: boolean, references: ArrayLike<number>): Line {
   const columns = own.values.length;
   const line: Line = { values: new Float32Array(columns), states: own.states.slice() };
   for (let column = 0; column < columns; column++) {
     if (own.states[column] !== VALUE) continue;
-    const reference = referenceAt(column);
+    const reference = references[column];
     if (Number.isNaN(reference)) line.states[column] = NOTHING;
     else line.values[column] = against(own.values[column], reference, isShare);
   }
   return line;
 }
 
-function vsPast(own: Line, isShare: boolean): Line {
-  const medians = mediansBefore(own);
-  return compared(own, isShare, (column) => medians[column]);
-}
+export const vsPast = (own: Line, isShare: boolean): Line => compared(own, isShare, mediansBefore(own));
 
 /**
  * For each column the median of the numbers before it; NaN where there are fewer than three. Numbers are sorted once,
- * in a list that each of them leaves again, the last one first: the median then moves by one place at most.
+ * in a list that each of them leaves again, the last one first: the median then moves by one place at most. The array
+ * is used again by the next call.
  */
 export function mediansBefore(line: Line): Float64Array {
-  const columns: number[] = [];
-  for (let column = 0; column < line.values.length; column++) if (line.states[column] === VALUE) columns.push(column);
-  const count = columns.length;
-  const numbers = Float32Array.from(columns, (column) => line.values[column]);
-  const order = sortedPlaces(numbers);
-  const rank = new Int32Array(count); // from 1 on; 0 and count + 1 are the ends of the list
-  order.forEach((place, i) => (rank[place] = i + 1));
-  const before = Int32Array.from({ length: count + 2 }, (_, i) => i - 1);
-  const after = Int32Array.from({ length: count + 2 }, (_, i) => i + 1);
-  const at = (i: number): number => numbers[order[i - 1]];
-  const medians = new Float64Array(line.values.length).fill(NaN);
+  const { values, states } = line;
+  const { columns, numbers, rank, before, after, found } = roomFor(values.length);
+  const medians = found.subarray(0, values.length).fill(NaN);
+  let count = 0;
+  for (let column = 0; column < values.length; column++) {
+    if (states[column] !== VALUE) continue;
+    columns[count] = column;
+    numbers[count++] = values[column];
+  }
+  const order = placesInOrder(numbers.subarray(0, count));
+  for (let i = 0; i < count; i++) rank[order[i]] = i + 1; // 0 and count + 1 are the ends of the list
+  for (let i = 0; i < count + 2; i++) {
+    before[i] = i - 1;
+    after[i] = i + 1;
+  }
   let middle = (count + 1) >> 1; // the lower one of two
   for (let left = count; left > PAST_NEEDED; left--) {
     const gone = rank[left - 1];
@@ -154,19 +152,31 @@ export function mediansBefore(line: Line): Float64Array {
     else if (!isOdd && gone <= middle) middle = after[middle];
     after[before[gone]] = after[gone];
     before[after[gone]] = before[gone];
-    medians[columns[left - 1]] = isOdd ? (at(middle) + at(after[middle])) / 2 : at(middle);
+    const low = numbers[order[middle - 1]];
+    medians[columns[left - 1]] = isOdd ? (low + numbers[order[after[middle] - 1]]) / 2 : low;
   }
   return medians;
 }
 
-/** Places of numbers in ascending order: bits and place in one double, as sorting doubles needs no function. */
-function sortedPlaces(numbers: Float32Array): Float64Array {
-  const bits = new Uint32Array(numbers.buffer, numbers.byteOffset, numbers.length);
-  const keys = Float64Array.from(bits, (each, place) => {
-    const ordered = each >>> 31 ? ~each >>> 0 : (each | 0x80000000) >>> 0;
-    return ordered * PLACES + place;
-  });
-  return keys.sort().map((key) => key % PLACES);
+/** Where `mediansBefore` works: hundreds of rows follow each other, and each would leave six arrays behind. */
+interface Room {
+  readonly size: number;
+  readonly columns: Int32Array;
+  readonly numbers: Float32Array;
+  readonly rank: Int32Array;
+  readonly before: Int32Array;
+  readonly after: Int32Array;
+  readonly found: Float64Array;
 }
 
-const PLACES = 2 ** 20;
+let room: Room | null = null;
+
+function roomFor(size: number): Room {
+  if (room !== null && room.size >= size) return room;
+  const whole = (): Int32Array => new Int32Array(size + 2);
+  room = {
+    size, columns: whole(), numbers: new Float32Array(size), rank: whole(), before: whole(), after: whole(),
+    found: new Float64Array(size),
+  };
+  return room;
+}

@@ -1,9 +1,9 @@
 /** Colours of layers × steps: what a number means, where it stands, and how it is written. */
-import { divergingScale, evenScale, linearScale, logScale, type HeatScale } from "../heat";
+import { divergingScale, linearScale, logScale, type HeatScale } from "../heat";
 import { shortNumber } from "../numbers";
-import { BEYOND, INFINITE, NAN, NOTHING, VALUE, type Cells, type Line, type Reference } from "./derive";
+import { pointsText, ratioScale, ratioText } from "../ratio";
+import { INFINITE, NAN, NOTHING, VALUE, type Cells, type Line, type Reference } from "./derive";
 
-export const RATIO_REACH = Math.log10(30); // ×0.03 … ×30, always: pictures can be compared
 const LOOKED_AT = 40_000; // cells; of more, every n-th
 
 export interface LayerScale extends HeatScale {
@@ -18,7 +18,7 @@ export function layerScale(
   cells: Cells, rows: readonly number[], reference: Reference, statistic: StatisticScale, isShare: boolean,
 ): LayerScale {
   if (reference !== "absolute") {
-    return isShare ? { ...evenScale(1), what: "points" } : { ...evenScale(RATIO_REACH), what: "ratio" };
+    return { ...ratioScale(isShare), what: isShare ? "points" : "ratio" };
   }
   if (isShare) return { ...linearScale(0, 1), what: "share" };
   const numbers = looked(cells, rows, statistic === "log");
@@ -49,19 +49,20 @@ function looked({ values, states, columns }: Cells, rows: readonly number[], isL
   return Float32Array.from(found).sort();
 }
 
+const URGENT = { [NAN]: 1e9, [INFINITE]: 1e8, [NOTHING]: 0.5 } as Readonly<Record<number, number>>;
+
 /** How much a cell must be seen where several share a pixel: NaN, infinity, then what is furthest from the middle. */
-export function urgency(value: number, state: number, scale: LayerScale): number {
-  if (state === NAN) return 1e9;
-  if (state === INFINITE) return 1e8;
-  if (state === VALUE) return 1 + (scale.kind === "diverging" ? Math.abs(value) : scale.place(value));
-  return state === NOTHING ? 0.5 : 0;
+export function urgencyOn(scale: LayerScale): (value: number, state: number) => number {
+  const reach = scale.kind === "diverging" ? Math.abs : scale.place;
+  return (value, state) => (state === VALUE ? 1 + reach(value) : URGENT[state] ?? 0);
 }
 
 /** Which of several rows is the worst at a column. */
 export function worstAt(lines: readonly Line[], column: number, scale: LayerScale): number {
+  const urgency = urgencyOn(scale);
   let [worst, most] = [-1, -1];
   lines.forEach(({ values, states }, place) => {
-    const urgent = urgency(values[column], states[column], scale);
+    const urgent = urgency(values[column], states[column]);
     if (urgent > most) [worst, most] = [place, urgent];
   });
   return worst;
@@ -71,10 +72,16 @@ export function worstAt(lines: readonly Line[], column: number, scale: LayerScal
 export function worstLine(lines: readonly Line[], scale: LayerScale): Line {
   const columns = lines[0]?.values.length ?? 0;
   const worst: Line = { values: new Float32Array(columns), states: new Uint8Array(columns) };
-  for (let column = 0; column < columns; column++) {
-    const { values, states } = lines[worstAt(lines, column, scale)];
-    worst.values[column] = values[column];
-    worst.states[column] = states[column];
+  const most = new Float64Array(columns).fill(-1);
+  const urgency = urgencyOn(scale);
+  for (const { values, states } of lines) {
+    for (let column = 0; column < columns; column++) {
+      const urgent = urgency(values[column], states[column]);
+      if (urgent <= most[column]) continue;
+      most[column] = urgent;
+      worst.values[column] = values[column];
+      worst.states[column] = states[column];
+    }
   }
   return worst;
 }
@@ -89,19 +96,3 @@ export function cellText(value: number, state: number, { what }: Pick<LayerScale
   if (what === "points") return pointsText(value);
   return what === "share" ? `${shortNumber(Math.round(value * 1000) / 10)} %` : shortNumber(value);
 }
-
-export const pointsText = (value: number): string =>
-  `${value < 0 ? "−" : "+"}${Math.abs(Math.round(value * 100))} points`;
-
-/** Of a decimal logarithm. */
-export function ratioText(log: number): string {
-  if (log <= -BEYOND) return "×0";
-  if (log >= BEYOND) return "from 0";
-  if (log >= 3 || log <= -4) return `×10${superscript(Math.round(log))}`;
-  const ratio = 10 ** log;
-  return ratio >= 100 ? `×${Math.round(ratio)}` : `×${plainNumber(ratio, ratio < 0.1 ? 1 : 2)}`;
-}
-
-const plainNumber = (value: number, digits: number): string => String(Number(value.toPrecision(digits)));
-const superscript = (whole: number): string =>
-  String(whole).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);

@@ -2,8 +2,7 @@
 import { useEffect, useMemo } from "react";
 import { DifferenceBars } from "../../draw/difference_bars";
 import type { Distribution } from "../../model/density";
-import { BEYOND, ratio, ratioText } from "../../model/past";
-import { shortNumber } from "../../model/numbers";
+import { against, BEYOND, pointsText, ratioText } from "../../model/ratio";
 import { statisticNamed } from "../../model/statistics";
 import { useSeriesOf, type SeriesTable, type Statistic, type TensorKey } from "../../state/data";
 import { act, type Shown } from "../../state/page";
@@ -108,7 +107,7 @@ function dividedCurve(
   a.steps.forEach((number, i) => {
     const reference = at.get(step ?? number);
     if (reference === undefined || Number.isNaN(reference) || Number.isNaN(own[i])) return;
-    const value = ratio(own[i], reference, isShare);
+    const value = against(own[i], reference, isShare);
     x.push(number);
     y.push(isShare ? value : quotient(value));
   });
@@ -145,4 +144,4 @@ export function BarsSection({ a, b }: BarsProps) {
 
 /** `0.0545 ÷ 0.359 is ×0.15`. */
 export const dividedText = (value: number, isShare: boolean): string =>
-  isShare ? `${value >= 0 ? "+" : "−"}${shortNumber(Math.abs(value) * 100, 2)} points` : ratioText(value);
+  isShare ? pointsText(value) : ratioText(value);

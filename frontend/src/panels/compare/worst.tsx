@@ -5,7 +5,7 @@ import { ABSENT, SHADE_ABSENT, VALUE, worstShade } from "../../model/heat";
 import { dividedLine, mostDiffering, sinceWhen, type Differing, type Numbers } from "../../model/differing";
 import { columnsOf, stripShades, type HistoryLine } from "../../model/history";
 import { percent, wholeNumber } from "../../model/numbers";
-import { ratioScale } from "../../model/past";
+import { ratioScale } from "../../model/ratio";
 import { heatLabel, statisticNamed } from "../../model/statistics";
 import {
   useHeat, useStep, useTrial, type HeatTable, type Statistic, type StepTable, type Trial,

@@ -91,7 +91,7 @@ function Reasons({ title, list }: { readonly title: string; readonly list: reado
   return (
     <>
       <h4>{title}</h4>
-      <ul>{list.map((reason) => <li key={reason}>{reason}</li>)}</ul>
+      <ul>{list.map((reason) => <li key={reason}><Sentence>{reason}</Sentence></li>)}</ul>
     </>
   );
 }

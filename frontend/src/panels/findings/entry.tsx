@@ -6,7 +6,7 @@ import { wholeNumber } from "../../model/numbers";
 import { findings } from "../../state/findings";
 import { Details } from "./details";
 import { Mark } from "./mark";
-import { Coded, Sentence } from "./text";
+import { Sentence } from "./text";
 import type { Show } from "./use_entries";
 
 export interface EntryProps {
@@ -70,7 +70,7 @@ function Head({ trial, finding, isChosen, isOpen, show, leads }: HeadProps) {
     <h3>
       <button type="button" aria-expanded={isOpen} aria-current={isChosen || undefined} onClick={press}>
         <Mark severity={finding.severity} />
-        <span className="finding-title"><Coded>{finding.title}</Coded></span>
+        <span className="finding-title"><Sentence>{finding.title}</Sentence></span>
       </button>
     </h3>
   );

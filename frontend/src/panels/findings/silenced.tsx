@@ -3,6 +3,9 @@ import { useEffect, useRef, useState } from "react";
 import type { SilencedCheck } from "../../api/types";
 import { findings } from "../../state/findings";
 import { Button } from "../../ui/parts";
+import { Sentence } from "./text";
+
+const NOTHING = "finds nothing at the moment";
 
 interface Props {
   readonly trial: string;
@@ -33,7 +36,9 @@ export function SilencedList({ trial, silenced }: Props) {
           <li key={`${check}@${node}`}>
             <span>
               <code>{check}</code> {node === null ? "everywhere" : <>at <code>{node}</code></>}
-              <small>{hidden.length ? hidden.map(({ title }) => title).join(", ") : "finds nothing at the moment"}</small>
+              <small>
+                {hidden.length ? <Sentence>{hidden.map(({ title }) => title).join(", ")}</Sentence> : NOTHING}
+              </small>
             </span>
             <Button
               label={`Undo: hear of ${check} ${node === null ? "everywhere" : `at ${node}`} again`}

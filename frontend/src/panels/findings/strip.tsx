@@ -4,7 +4,7 @@ import { act, useMainTrial, usePart } from "../../state/page";
 import { Button } from "../../ui/parts";
 import "./findings.css";
 import { Mark } from "./mark";
-import { Coded, Sentence } from "./text";
+import { Sentence } from "./text";
 
 /** Only of findings that are about this tab. */
 export function FindingStrip({ tab }: { readonly tab: string }) {
@@ -17,7 +17,7 @@ export function FindingStrip({ tab }: { readonly tab: string }) {
     <aside className={`finding-strip ${finding.severity}`} aria-label="Chosen finding">
       <Mark severity={finding.severity} />
       <span>
-        <b className="finding-title"><Coded>{finding.title}</Coded></b> <Sentence>{finding.detail}</Sentence>
+        <b className="finding-title"><Sentence>{finding.title}</Sentence></b> <Sentence>{finding.detail}</Sentence>
       </span>
       <Button onClick={() => act.page({ tab: "findings" })}>all findings</Button>
       <Button plain label="Close finding" onClick={() => findings.open(trial, null)}>×</Button>

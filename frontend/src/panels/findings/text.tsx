@@ -1,14 +1,16 @@
-/** Sentences with numbers in them. */
+/** Sentences of checks, as the page shows them. */
 import { numbersIn } from "../../model/findings";
 
-/** Numbers as everywhere on the page: with digits of the same width. */
+/** What stands between backticks is code; numbers have digits of the same width, as everywhere on the page. */
 export const Sentence = ({ children }: { readonly children: string }) => (
   <>
-    {numbersIn(children).map((piece, i) => (i % 2 ? <span key={i} className="number">{piece}</span> : piece))}
+    {children.split(/`([^`]+)`/).map((piece, i) =>
+      i % 2 ? <code key={i}>{piece}</code> : <Numbers key={i} text={piece} />)}
   </>
 );
 
-/** Text with names of metrics and commands between backticks, as checks write them. */
-export const Coded = ({ children }: { readonly children: string }) => (
-  <>{children.split(/`([^`]+)`/).map((piece, i) => (i % 2 ? <code key={i}>{piece}</code> : piece))}</>
+const Numbers = ({ text }: { readonly text: string }) => (
+  <>
+    {numbersIn(text).map((piece, i) => (i % 2 ? <span key={i} className="number">{piece}</span> : piece))}
+  </>
 );

@@ -1,5 +1,5 @@
 /** What is below the pointer, in full: names that were cut, the exact value behind the colour. */
-import type { GraphState } from "../../draw/graph_state";
+import { tintOf, type GraphState } from "../../draw/graph_state";
 import type { Hit } from "../../draw/hit";
 import { ABSENT, HAS_INF, HAS_NAN, heatText } from "../../model/heat";
 import { shapeText } from "../../model/names";
@@ -17,6 +17,7 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
   const { node, role, pass, source } = model.source.nodes[record];
   const { kind, shape: first, passes } = model.nodes[model.nodeOfRecord[record]];
   const shape = state.shapeAt?.(record) ?? first;
+  const place = hit.record >= 0 ? record : tintOf(state, hit.item, record); // a cell shows its own tensor
   const mark = state.itemMarks.find((each) => each.item === hit.item);
   return (
     <>
@@ -38,7 +39,7 @@ export function BoxNote({ state, hit }: { readonly state: GraphState; readonly h
       {mark?.words.slice(0, MOST_TOLD).map((words) => (
         <div key={words}><Mark severity={mark.severity} /> {words}</div>
       ))}
-      {state.heat && <div className="number">{valueWords(state, record)}</div>}
+      {state.heat && <div className="number">{valueWords(state, place)}</div>}
     </>
   );
 }

@@ -2,14 +2,15 @@
 import { memo } from "react";
 import { EVERYTHING, type OpenGroups } from "../../model/folding";
 import type { GraphModel } from "../../model/graph";
+import { referenceWords } from "../../model/layers/words";
 import { heatChoices, heatLabel, SAMPLE_STATISTICS, statisticNamed } from "../../model/statistics";
 import { useStatistics } from "../../state/data";
-import { act, isComparing, usePart, useShownPart, type Page } from "../../state/page";
+import { act, isComparing, useMainTrial, usePart, useShownPart, type Page } from "../../state/page";
 import { Button } from "../../ui/parts";
 import { Segments } from "../../ui/segments";
 import { Select } from "../../ui/select";
-
-const NO_OTHER = "there is no B: choose one under Compare (key c)";
+import { OtherTrial } from "../layers/controls";
+import { useHasBlocks, useOther } from "../layers/use_references";
 
 type Mode = Page["heat"]["mode"];
 
@@ -41,33 +42,44 @@ export const HeatModes = memo(function HeatModes() {
   const heat = usePart((page) => page.heat);
   const comparing = usePart(isComparing);
   const sample = useShownPart("a", (shown) => shown.sample);
+  const trial = useMainTrial();
+  const hasBlocks = useHasBlocks(trial);
+  const { other, others } = useOther(trial);
   if (heat.statistic === "") return null;
+  const unavailable = sample === null ? undefined : "a sample has none: other steps have other samples";
   const modes: { value: Mode; label: string; title: string; unavailable?: string | undefined }[] = [
     { value: "absolute", label: "as it is", title: "The number itself, on one scale for all layers." },
     {
-      value: "past", label: "vs. own past", unavailable: pastUnavailable(sample),
+      value: "past", label: referenceWords("past", ""), unavailable,
       title: "Divided by the median of the layer's own earlier recorded steps.",
     },
-    {
-      value: "difference", label: "vs. B", unavailable: comparing ? undefined : NO_OTHER,
-      title: "A minus B, as they are chosen under Compare.",
-    },
+    ...(hasBlocks ? [{
+      value: "blocks" as const, label: referenceWords("blocks", ""), unavailable,
+      title: "Divided by the median of the same layer in other blocks, at the same step.",
+    }] : []),
+    ...(other === null ? [] : [{
+      value: "trial" as const, label: referenceWords("trial", other), unavailable,
+      title: "Divided by the same layer at the same step of another trial.",
+    }]),
+    ...(comparing ? [{
+      value: "difference" as const, label: "A − B", title: "A minus B, as they are chosen under Compare.",
+    }] : []),
   ];
   // What cannot be now is not forgotten: it comes back when it can.
   const now = modes.find(({ value }) => value === heat.mode);
   const shown = !now || now.unavailable ? "absolute" : heat.mode;
   return (
-    <Segments
-      label="colour"
-      value={shown}
-      onChange={(mode) => act.page({ heat: { ...heat, mode, range: null } })}
-      choices={modes}
-    />
+    <>
+      <Segments
+        label="colour"
+        value={shown}
+        onChange={(mode) => act.page({ heat: { ...heat, mode, range: null } })}
+        choices={modes}
+      />
+      {shown === "trial" && <OtherTrial other={other} others={others} />}
+    </>
   );
 });
-
-const pastUnavailable = (sample: number | null): string | undefined =>
-  sample === null ? undefined : "a sample has no past: other steps have other samples";
 
 export const EdgeControls = memo(function EdgeControls() {
   const edges = usePart((page) => page.edges);

@@ -44,6 +44,7 @@ export interface GraphStageProps {
   readonly allEdges?: boolean;
   readonly present?: Uint8Array | null;
   readonly marks?: Marks | null;
+  readonly whole?: GraphInput["whole"];
   readonly history?: History | null;
   readonly apart?: Uint8Array | null;
   readonly shapeAt?: GraphInput["shapeAt"];
@@ -53,6 +54,8 @@ export interface GraphStageProps {
   readonly onCamera?: (camera: readonly number[] | null) => void;
   /** A node that somebody wants to see; the stage moves when this changes, but not for clicks of its own. */
   readonly wanted?: WantedNode;
+  /** The first picture shows that node, too, unless the camera has a place. */
+  readonly beginsThere?: boolean;
   /** Boxes are being moved by hand: every drag of a box puts it somewhere else. */
   readonly arranging?: boolean;
   /** A box was put somewhere. `key` is that of its scene item. Without this, boxes cannot be moved. */
@@ -80,13 +83,13 @@ const ARROWS: Record<string, Direction> = {
 export function GraphStage(props: GraphStageProps) {
   const { model, picture, problem = null, current, children } = props;
   const { heat = null, scale = null, allEdges = false, present = null, marks = null } = props;
-  const { history = null, apart = null, shapeAt = null } = props;
+  const { history = null, apart = null, shapeAt = null, whole = null } = props;
   const selection = props.selection ?? NOTHING_SELECTED;
   const [theme, setTheme] = useState(pageTheme);
   useEffect(() => onThemeChange(() => setTheme(pageTheme())), []);
 
   const shown = useGraphState(model, {
-    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt,
+    picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt, whole,
   });
 
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -129,7 +132,7 @@ export function GraphStage(props: GraphStageProps) {
   }, [props.arranging]);
 
   // What was chosen here is in sight already; what was chosen elsewhere is brought into view once it is laid out.
-  const seen = useRef(props.wanted);
+  const seen = useRef(props.beginsThere && !props.camera ? undefined : props.wanted);
   const choose = useRef(props.onSelect);
   choose.current = (node, record) => {
     const { wanted } = latest.current;
@@ -263,12 +266,12 @@ type Input = Omit<GraphInput, "picture"> & { readonly picture: Picture | null };
 /** Derived while rendering, so that words and picture change together. The old one stays while there is no picture. */
 function useGraphState(model: GraphModel, input: Input): GraphState | null {
   const last = useRef<GraphState | null>(null);
-  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt } = input;
+  const { picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt, whole } = input;
   return useMemo(() => {
     if (!picture || picture.scene.model !== model) return last.current;
     last.current = graphState({ ...input, picture }, last.current);
     return last.current;
-  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt]);
+  }, [model, picture, theme, heat, scale, selection, allEdges, present, marks, history, apart, shapeAt, whole]);
 }
 
 function followMap(view: GraphView | null, event: { nativeEvent: MouseEvent; currentTarget: HTMLElement }): void {

@@ -7,7 +7,9 @@ import {
 import { scaleFor, scaleWith } from "../../model/heat_scale";
 import type { History } from "../../model/history";
 import { percent } from "../../model/numbers";
-import { pointsText, ratioScale, ratioText } from "../../model/past";
+import type { Reference } from "../../model/layers/derive";
+import { referenceWords } from "../../model/layers/words";
+import { pointsText, ratioText } from "../../model/ratio";
 import type { GraphSource } from "../../model/source";
 import { heatLabel, statisticNamed } from "../../model/statistics";
 import { useStatistics, useStep, useStepSample, type Statistic, type StepTable } from "../../state/data";
@@ -40,19 +42,20 @@ export function useGraphHeat(source: GraphSource): ShownHeat {
   const a = usePaneHeat("a", source, name === "" ? null : statistic);
   const isDifference = name !== "" && mode === "difference" && comparing;
   const b = usePaneHeat("b", source, isDifference ? statistic : null);
-  const isPast = name !== "" && mode === "past" && shown.sample === null;
   const hasHistory = name !== "" && !isDifference && shown.sample === null;
   const apart = useApart(source, shown);
-  const { history, scale: robust, pending } = useHistory(source, shown, hasHistory ? statistic : null, isPast, apart);
+  const found = useHistory(source, shown, hasHistory ? statistic : null, apart);
+  const { history, scale: robust, reference, other, pending } = found;
+  const isRatio = hasHistory && reference !== "absolute";
   const shownHeat = useMemo((): ShownHeat | null => {
     if (name === "") return { ...NO_HEAT, apart };
     if (!a || (isDifference && !b) || (hasHistory && pending)) return null;
     const words = `${heatLabel(statistic)} of ${(shown.of ?? "value").replace(":", " · ")}`;
-    if (isPast) {
-      const heat = heatOfHistory(history, source.nodes.length, a, statistic.isCount ? pointsText : ratioText);
-      const scale = scaleWith(ratioScale(statistic.isCount), range);
-      const missing = anyValue(heat) ? null : NO_PAST;
-      return { heat, scale, words: `${words} ÷ its own past`, missing, history, apart };
+    if (isRatio && robust) {
+      const heat = heatOfHistory(history, source.nodes.length, a, robust.what === "points" ? pointsText : ratioText);
+      const missing = anyValue(heat) ? null : noReference(reference, other);
+      const against = `${words}, ${referenceWords(reference, other ?? "")}`;
+      return { heat, scale: scaleWith(robust, range), words: against, missing, history, apart };
     }
     const heat = isDifference && b ? heatDifference(a, b) : a;
     const fitted = scaleFor([telling(heat, source, shown.of, apart)], isDifference ? "diverging" : statistic.scale);
@@ -62,23 +65,27 @@ export function useGraphHeat(source: GraphSource): ShownHeat {
     const none = `Nothing on this step has ${ofWords(shown.of)}${shown.sample === null ? "" : " of this sample"}.`;
     const missing = anyValue(heat) ? null : none;
     return { heat, scale, words: words + (isDifference ? ", A − B" : whose), missing, history, apart };
-  }, [source, name, isPast, isDifference, hasHistory, pending, history, robust, a, b, statistic, shown, range, apart]);
+  }, [
+    source, name, isRatio, reference, other, isDifference, hasHistory, pending, history, robust, a, b, statistic, shown,
+    range, apart,
+  ]);
   // Old colours stay until the new numbers are there.
   const last = useRef<{ source: GraphSource; shown: ShownHeat }>({ source, shown: NO_HEAT });
   if (shownHeat) last.current = { source, shown: shownHeat };
   return last.current.source === source ? last.current.shown : NO_HEAT;
 }
 
-/** What is shown of every tensor against its past, at the shown step. */
+/** How every tensor stands to its past, to other blocks or to another trial, at the shown step. */
 function heatOfHistory(
-  history: History | null, count: number, now: Heat, words: (value: number, digits: number) => string,
+  history: History | null, count: number, now: Heat, words: (value: number) => string,
 ): Heat {
   const heat = emptyHeat(count);
   if (!history || history.column < 0) return { ...heat, words };
   for (let record = 0; record < count; record++) {
     const line = history.line(record);
-    heat.states[record] = now.states[record] !== VALUE ? now.states[record] : (line?.states[history.column] ?? ABSENT);
-    heat.values[record] = line?.values[history.column] ?? NaN;
+    const state = line?.states[history.column] ?? ABSENT;
+    heat.states[record] = now.states[record] !== VALUE ? now.states[record] : state === VALUE ? VALUE : ABSENT;
+    heat.values[record] = state === VALUE && line ? line.values[history.column] : NaN;
   }
   return { ...heat, words };
 }
@@ -103,7 +110,12 @@ function useApart(source: GraphSource, { trial, step, type }: Shown): Uint8Array
   }, [source, table, named]);
 }
 
-const NO_PAST = "There is no earlier step of this type to compare with.";
+function noReference(reference: Reference, other: string | null): string {
+  if (reference === "past") return "There are no three earlier steps of this type to compare with.";
+  return reference === "blocks" ? "No tensor of this step has two others like it in other blocks."
+    : `${other} has no such step.`;
+}
+
 const anyValue = (heat: Heat): boolean => heat.states.some((state) => state !== ABSENT);
 
 export const ofWords = (of: string | null): string =>

@@ -33,15 +33,7 @@ export function Controls({ data }: { readonly data: LayersData }) {
           value={reference}
           onChange={(mode) => act.page({ heat: { mode: mode as HeatMode } })}
         />
-        {reference === "trial" && others.length > 1 && (
-          <Select
-            label="trial"
-            quiet
-            choices={others.map((name) => ({ value: name, label: name }))}
-            value={other ?? ""}
-            onChange={(name) => act.page({ layers: { other: name } })}
-          />
-        )}
+        {reference === "trial" && <OtherTrial other={other} others={others} />}
         <span className="grow" />
         <Segments
           label="order"
@@ -69,6 +61,20 @@ export function Controls({ data }: { readonly data: LayersData }) {
         Look for a row that changes.
       </p>
     </>
+  );
+}
+
+/** Which trial the colours are held against, where there are several. */
+export function OtherTrial({ other, others }: { readonly other: string | null; readonly others: readonly string[] }) {
+  if (others.length < 2) return null;
+  return (
+    <Select
+      label="trial"
+      quiet
+      choices={others.map((name) => ({ value: name, label: name }))}
+      value={other ?? ""}
+      onChange={(name) => act.page({ layers: { other: name } })}
+    />
   );
 }
 

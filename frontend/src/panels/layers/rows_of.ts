@@ -1,5 +1,5 @@
 /** From the table of the server to rows and columns of layers × steps. */
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import type { Cells } from "../../model/layers/derive";
 import { growLayers, patternOf, type LayerRow } from "../../model/layers/tree";
 import type { LayersTable, Trial, Union } from "../../state/data";
@@ -61,22 +61,24 @@ export function withMissing(table: LayersTable, union: Union | null, rowsShown: 
     ...table, rows, values, states,
     node: [...table.node, ...missing.map(({ node }) => node)],
     role: [...table.role, ...missing.map(({ role }) => role)],
+    of: [...table.of, ...missing.map(() => "")],
     kind: [...table.kind, ...missing.map(({ kind }) => kind)],
     pass: Float64Array.from([...table.pass, ...missing.map(({ pass }) => pass)]),
   };
 }
 
-type Names = Pick<LayersTable, "node" | "role" | "pass" | "kind">;
-let keptNames: Names | null = null;
+export type Names = Pick<LayersTable, "node" | "role" | "pass" | "kind">;
 
 /** The same object for tables with the same rows, so that nothing is built anew when another statistic is chosen. */
 export function useSameNames(table: LayersTable | null): Names | null {
+  const kept = useRef<Names | null>(null);
   return useMemo(() => {
     if (!table) return null;
-    const isSame = keptNames !== null && keptNames.node.length === table.rows && keptNames.node.every((node, i) =>
-      node === table.node[i] && keptNames?.role[i] === table.role[i] && keptNames.pass[i] === table.pass[i]);
-    if (!isSame) keptNames = table;
-    return keptNames;
+    const before = kept.current;
+    const isSame = before !== null && before.node.length === table.rows && before.node.every((node, i) =>
+      node === table.node[i] && before.role[i] === table.role[i] && before.pass[i] === table.pass[i]);
+    if (!isSame) kept.current = table;
+    return kept.current;
   }, [table]);
 }
 
@@ -123,6 +125,11 @@ export function groupsOf(
   const NONE: readonly number[] = [];
   return (record) => groups.get(keys[record]) ?? NONE;
 }
+
+const FEWEST_ALIKE = 3; // one, and two others
+
+export const anyBlocks = (names: Names | null, group: (record: number) => readonly number[]): boolean =>
+  names !== null && names.node.some((_, record) => group(record).length >= FEWEST_ALIKE);
 
 export function otherNumbers(
   table: LayersTable, steps: readonly ShownStep[], other: LayersTable, trial: Trial,

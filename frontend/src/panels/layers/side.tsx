@@ -4,14 +4,15 @@ import type { Finding } from "../../api/types";
 import { LinesView } from "../../draw/lines_view";
 import { entriesOf, sourceName, timeWords, type Entry } from "../../model/findings";
 import { VALUE } from "../../model/layers/derive";
-import { cellText, pointsText, ratioText } from "../../model/layers/scale";
+import { cellText } from "../../model/layers/scale";
 import { referenceWords } from "../../model/layers/words";
+import { pointsText, ratioText } from "../../model/ratio";
 import { useFindings } from "../../state/findings";
 import { act, useShownPart } from "../../state/page";
 import { Button } from "../../ui/parts";
 import { useCanvas } from "../../ui/use_canvas";
 import { Mark } from "../findings/mark";
-import { Coded } from "../findings/text";
+import { Sentence } from "../findings/text";
 import { kindWords } from "./controls";
 import { standsOut, type Standing } from "./stands_out";
 import type { LayersData } from "./use_layers";
@@ -103,12 +104,13 @@ function Note({ entry, node, last }: NoteProps) {
   return all.map((each, i) => (
     <div key={each.id} className={`layers-note ${each.severity}`}>
       <p>
-        <Mark severity={each.severity} /> <b><Coded>{capital(each.title)}</Coded></b>, <b>{timeWords(each, last)}</b>
+        <Mark severity={each.severity} /> <b><Sentence>{capital(each.title)}</Sentence></b>,{" "}
+        <b>{timeWords(each, last)}</b>
       </p>
-      <p><Coded>{each.detail}</Coded></p>
-      {each.remedies.length > 0 && <p><span>Try:</span> <Coded>{each.remedies.slice(0, 2).join(" ")}</Coded></p>}
+      <p><Sentence>{each.detail}</Sentence></p>
+      {each.remedies.length > 0 && <p><span>Try:</span> <Sentence>{each.remedies.slice(0, 2).join(" ")}</Sentence></p>}
       {each.source && <p><code>{sourceName(each.source)}</code></p>}
-      {each !== finding && <p>It probably follows from: <Coded>{finding.title}</Coded>.</p>}
+      {each !== finding && <p>It probably follows from: <Sentence>{finding.title}</Sentence>.</p>}
       {i === 0 && elsewhere.length > 0 && (
         <p>
           Probably follows from it: {elsewhere.slice(0, 3).map((more) => more.title).join("; ")}

@@ -1,8 +1,9 @@
 /** The number of one cell, and how it stands to its past and to other blocks. */
 import { VALUE } from "../../model/layers/derive";
-import { cellText, pointsText, ratioText } from "../../model/layers/scale";
+import { cellText } from "../../model/layers/scale";
 import type { LayerRow } from "../../model/layers/tree";
 import { referenceWords } from "../../model/layers/words";
+import { pointsText, ratioText } from "../../model/ratio";
 import type { LayersData } from "./use_layers";
 
 interface Props {

@@ -6,7 +6,7 @@ import { wholeNumber } from "../../model/numbers";
 import type { OverviewTable } from "../../state/data";
 import { act, usePart } from "../../state/page";
 import { Mark } from "../findings/mark";
-import { Coded } from "../findings/text";
+import { Sentence } from "../findings/text";
 import { openTrial, showFinding, showIn } from "./open_trial";
 import { Strip } from "./strip";
 
@@ -109,8 +109,8 @@ export function Say({ finding }: { readonly finding: Finding }) {
   const why = detail.split("; reported")[0].replace(/\.$/, "");
   return (
     <>
-      <b><Coded>{title.slice(0, 1).toUpperCase() + title.slice(1)}</Coded></b>{". "}
-      <Coded>{why}</Coded>
+      <b><Sentence>{title.slice(0, 1).toUpperCase() + title.slice(1)}</Sentence></b>{". "}
+      <Sentence>{why}</Sentence>
     </>
   );
 }

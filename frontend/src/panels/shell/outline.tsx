@@ -18,7 +18,8 @@ export function Outline() {
   if (problem) return <Empty>{problem}</Empty>;
   if (!model || !picture) return null;
   if (model.nodes.length === 0) return <Empty>No tensor has been recorded yet.</Empty>;
-  return <Tree model={model} selected={node} firstOpen={open} />;
+  const select = (id: number): void => act.choose({ node: model.nodes[id].name });
+  return <OutlineTree model={model} selected={node} firstOpen={open} onSelect={select} />;
 }
 
 interface Props {
@@ -26,9 +27,10 @@ interface Props {
   readonly selected: string | null;
   /** What is open in the graph when the outline is first shown. */
   readonly firstOpen: OpenGroups;
+  readonly onSelect: (node: number) => void;
 }
 
-function Tree({ model, selected, firstOpen }: Props) {
+export function OutlineTree({ model, selected, firstOpen, onSelect }: Props) {
   const [open, setOpen] = useState<ReadonlySet<string>>(() => firstOpen);
   const chosen = model.byName.get(selected ?? "") ?? -1;
   useEffect(() => {
@@ -64,7 +66,7 @@ function Tree({ model, selected, firstOpen }: Props) {
     setOpen(next);
   };
   const enter = (row: OutlineRow): void => {
-    if (row.node >= 0) act.choose({ node: model.nodes[row.node].name });
+    if (row.node >= 0) onSelect(row.node);
     else toggle(row);
   };
   const move = (to: number): void => {

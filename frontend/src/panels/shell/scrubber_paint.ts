@@ -1,7 +1,7 @@
 /** The picture below the handle of the scrubber: loss curves of the trials, and a tick per recorded step. */
 import { severityColor, paintMark } from "../../draw/graph_marks";
-import { Surface } from "../../draw/surface";
-import { onThemeChange, pageTheme } from "../../draw/theme";
+import { ThemedSurface } from "../../draw/picture_view";
+import { pageTheme } from "../../draw/theme";
 import type { Span } from "../../model/findings";
 import { resolvedColor } from "../curves/colors";
 import { ascending, thinned, type Thinned } from "../curves/thin";
@@ -39,14 +39,8 @@ const TICKS_HEIGHT = 11;
 const NOISY = 100; // points; with more, the course is drawn over them, which are faint
 const LOG_ABOVE = 50; // a loss that falls by more than this is drawn on a logarithmic scale
 
-export class ScrubberPaint extends Surface {
+export class ScrubberPaint extends ThemedSurface {
   #picture: ScrubberPicture = { curves: [], ticks: [], spans: [], from: 0, to: 1 };
-
-  constructor(canvas: HTMLCanvasElement) {
-    super(canvas);
-    const stop = onThemeChange(() => this.redraw());
-    this.stop.signal.addEventListener("abort", stop);
-  }
 
   set(picture: ScrubberPicture): void {
     this.#picture = picture;

@@ -126,14 +126,15 @@ function NoSteps({ trial: { name, live, closed, problems } }: { readonly trial: 
   );
 }
 
+const START_AGAIN = <>start it again with <code>endoscope show</code> and this page goes on by itself.</>;
+
 /** Over everything, while what is shown may be old. */
-export function GoneBanner() {
+export function GoneBanner({ children = START_AGAIN }: { readonly children?: ReactNode }) {
   const { reachable } = useConnection();
   if (reachable) return null;
   return (
     <div className="banner" role="alert">
-      The server does not answer. What you see stays; start it again with <code>endoscope show</code> and this page goes
-      on by itself.
+      The server does not answer. What you see stays; {children}
     </div>
   );
 }

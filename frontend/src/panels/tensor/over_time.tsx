@@ -1,19 +1,16 @@
 /** One statistic over all recorded steps, per trial and type of step, and the histogram over steps below it. */
-import { memo, useEffect, useMemo, useRef, useState } from "react";
-import { columnEdges, HistogramTimePlot, type TimeHit } from "../../draw/histogram_time";
-import { shadeTable } from "../../draw/shades";
+import { memo, useMemo, useState } from "react";
+import { columnEdges } from "../../draw/histogram_time";
 import { QUANTILES } from "../../model/density";
-import { percent, shortNumber, wholeNumber } from "../../model/numbers";
 import { SAMPLE_STATISTICS, statisticName } from "../../model/statistics";
 import { useHistograms, useSeriesOf, useStatistics, type Statistic, type TensorKey } from "../../state/data";
 import { act, trialColor, usePart, useTrials, type Page, type Pane, type Shown } from "../../state/page";
 import { Button, Section } from "../../ui/parts";
 import { Select } from "../../ui/select";
-import { useCanvas } from "../../ui/use_canvas";
 import { Curves, type Curve, type Range } from "../curves/curves";
+import { TimePicture } from "./time_picture";
 import { curvesOf, nearestStep, statisticsFor, timeHistograms, type TimeHistograms } from "./time_series";
 import { useTogether } from "./use_tensor";
-import { useTheme } from "./use_theme";
 import { Why } from "./words";
 
 interface Props {
@@ -193,43 +190,3 @@ function wholeRange(curves: readonly Curve[], histograms: TimeHistograms | null)
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   return low < high ? [low, high] : null;
 }
-
-interface PictureProps {
-  readonly histograms: TimeHistograms;
-  readonly step: number | null;
-  readonly range: Range | null;
-  /** Its elements are whole numbers. */
-  readonly isWhole: boolean;
-  readonly isSample: boolean;
-  readonly onPick: (step: number) => void;
-}
-
-function TimePicture({ histograms, step, range, isWhole, isSample, onPick }: PictureProps) {
-  const theme = useTheme();
-  const [hit, setHit] = useState<TimeHit | null>(null);
-  const pick = useRef(onPick);
-  pick.current = onPick;
-  const [canvas, plot] = useCanvas((element) => new HistogramTimePlot(element, setHit, (at) => pick.current(at)));
-  useEffect(() => {
-    const table = shadeTable("linear", theme.scheme, theme.panelRgb);
-    plot.current?.set({ ...histograms, isWhole, theme, table, step, range });
-  }, [plot, histograms, isWhole, theme, step, range]);
-  return (
-    <>
-      <canvas
-        ref={canvas}
-        className="canvas under-curves"
-        style={{ height: 96 }}
-        role="img"
-        aria-label="Histogram over steps: values upwards, steps to the right. A click chooses a step."
-      />
-      <div className="picture-foot">
-        <span>histogram over steps{isSample ? " (whole batch)" : ""}</span>
-        <span className="number" role="status">{hit && hitText(hit)}</span>
-      </div>
-    </>
-  );
-}
-
-const hitText = ({ step, low, high, fraction }: TimeHit): string =>
-  `step ${wholeNumber(step)}, ${shortNumber(low, 2)} … ${shortNumber(high, 2)}: ${percent(fraction)}`;

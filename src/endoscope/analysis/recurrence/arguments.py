@@ -69,7 +69,7 @@ def _add_leaves(path: str, value: Any, leaves: dict[str, Any]) -> None:
 
 
 def _text(value: Any) -> str:
-    if hasattr(value, "grad_fn"):
+    if hasattr(type(value), "grad_fn"):  # a tensor itself may raise when it is asked
         return "tensor"
     try:
         return repr(value)

@@ -14,8 +14,9 @@ from endoscope.analysis.selecting.no_match import nothing_matches
 from endoscope.analysis.selecting.patterns import Pattern, parse
 from endoscope.capture.change.edit import Edit
 from endoscope.capture.change.edits import as_edit
-from endoscope.capture.record.functions import RESHAPING, Role
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.functions import Role
+from endoscope.capture.data.nodes import slots_of
+from endoscope.capture.record.functions import RESHAPING
 from endoscope.capture.views.modules import Layer
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.result import Trace

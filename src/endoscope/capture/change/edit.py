@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from endoscope.capture.change.parts import Indices, Part
+from endoscope.capture.data.nodes import Applied
 from endoscope.errors import BadEdit
 
 
@@ -107,14 +108,6 @@ class Edit:
 
     def __repr__(self) -> str:
         return f"edits.{self.text}"
-
-
-class Applied(NamedTuple):
-    """One edit of one operation, with all that is needed to apply it once more."""
-
-    edit: Edit
-    label: str
-    forward: int = 0
 
 
 def apply_all(edits: Iterable[Applied], tensors: list[Tensor], apply_one: ApplyOne | None = None) -> list[Tensor]:

@@ -18,11 +18,11 @@ from endoscope.capture.change.choosing import Change, changes_in
 from endoscope.capture.change.editor import following
 from endoscope.capture.change.follower import Follower
 from endoscope.capture.change.plan import Plan
+from endoscope.capture.data.calls import Calls
 from endoscope.capture.patch.active import recorders_here
 from endoscope.capture.patch.compiled import without_compiled_calls
 from endoscope.capture.patch.patches import activate, block_around, deactivate, put_block, remove_block
 from endoscope.capture.patch.torch_private import DisableTorchFunction
-from endoscope.capture.record.calls import Calls
 from endoscope.capture.record.leaves import named_leaves
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.trace import dry_run

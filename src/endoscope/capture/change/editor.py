@@ -23,18 +23,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endoscope.capture.change.edit import Applied, Edit, Moment, apply_all, new_like
+from endoscope.capture.change.edit import Edit, Moment, apply_all, new_like
 from endoscope.capture.change.plan import Occasions, Plan, Site
 from endoscope.capture.change.rebuild import rebuilt
+from endoscope.capture.data.arguments import map_arguments
+from endoscope.capture.data.calls import Calls
+from endoscope.capture.data.functions import FunctionFacts, Role
+from endoscope.capture.data.nodes import Applied, Position
 from endoscope.capture.patch.patches import aside
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.record.calls import Calls
-from endoscope.capture.record.functions import FunctionFacts, Role, facts_of
+from endoscope.capture.record.functions import facts_of
 from endoscope.capture.record.keeping import SomeOp
-from endoscope.capture.record.leaves import map_arguments, tensors_in
+from endoscope.capture.record.leaves import tensors_in
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import TorchCall
-from endoscope.capture.record.source import Position
 from endoscope.errors import BadEdit
 from endoscope.schema.ops import Kind
 

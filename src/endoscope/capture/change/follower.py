@@ -13,14 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.calls import Calls
+from endoscope.capture.data.functions import FunctionFacts, Role
+from endoscope.capture.data.nodes import NO_POSITION
 from endoscope.capture.patch.torch_private import backward_task as _in_backward
-from endoscope.capture.record.calls import Calls
-from endoscope.capture.record.functions import FunctionFacts, Role, facts_of
+from endoscope.capture.record.functions import facts_of, overwritten
 from endoscope.capture.record.leaves import named_arguments, tensors_in
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import TorchCall
 from endoscope.capture.record.registered import call_inside
-from endoscope.capture.record.source import NO_POSITION, user_position
+from endoscope.capture.record.source import user_position
 from endoscope.schema.ops import Kind
 
 
@@ -58,7 +60,7 @@ class Follower(Recorder):
             return func(*args, **kwargs)
         if _in_backward() != -1:
             return func(*args, **kwargs)
-        position, written = user_position(), facts.overwritten(args, kwargs)
+        position, written = user_position(), overwritten(facts, args, kwargs)
         out = self.editor.call(func, facts, position, written, args, kwargs)
         return self.after_call(TorchCall(func, facts, args, kwargs, [], 0, 0, position), out, written)
 

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from endoscope.analysis.selecting.patterns import Selector, parse
 from endoscope.capture.change.choosing import Change, chosen
 from endoscope.capture.change.edit import Edit
-from endoscope.capture.record.calls import OUTSIDE, Calls
+from endoscope.capture.data.calls import OUTSIDE, Calls
+from endoscope.capture.data.nodes import NO_POSITION, Position
 from endoscope.capture.record.keeping import SomeOp
-from endoscope.capture.record.source import NO_POSITION, Position
 from endoscope.capture.views.result import Trace
 from endoscope.schema.ops import Kind
 

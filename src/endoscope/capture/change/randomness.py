@@ -6,28 +6,16 @@ import contextlib
 import random
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from endoscope.capture.data.nodes import RandomState
 from endoscope.capture.patch.torch_private import DisableTorchFunction, out_of_sight
 from endoscope.errors import BadArgument
 
 States = dict[str, Any]  # "cpu", "cuda:0", "python", "numpy" -> state
 _DEVICES = ("cuda", "xpu", "mps")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RandomState:
-    """One random generator as it was when the traced code began."""
-
-    generator: str  # cpu, cuda:0, python, numpy; or the place of a `torch.Generator` among those that were used
-    state: Any  # as the generator itself gives it
-    used: bool  # the traced code drew from it
-
-    def __repr__(self) -> str:
-        return f"<RandomState of {self.generator}{', used' if self.used else ''}>"
 
 
 def random_states() -> States:

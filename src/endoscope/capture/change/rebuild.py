@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from endoscope.capture.record.leaves import ATOMS, OPAQUE, slot_names
+from endoscope.capture.data.arguments import ATOMS
+from endoscope.capture.record.leaves import OPAQUE, slot_names
 
 Exchange = Callable[[torch.Tensor], torch.Tensor]
 

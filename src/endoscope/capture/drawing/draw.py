@@ -157,7 +157,7 @@ def _zoomed(trace: TraceViews, picture: Picture, module: str) -> Picture:
 
 
 def _unknown_module(trace: TraceViews, module: str) -> str:
-    known = [address for address, _ in trace.recorder.calls.addresses.values() if address]
+    known = [address for address, _ in trace.record.calls.addresses.values() if address]
     if module in known:
         return f"The module {module!r} never ran in this trace, so there is nothing to draw inside it."
     near = nearest(module, known)

@@ -7,9 +7,9 @@ from typing import Any
 
 from endoscope.analysis.picture import NOWHERE, Box, Edge, Look, Node, Picture, Weight, common_box, size_text
 from endoscope.analysis.structure.reach import ascend
+from endoscope.capture.data.arguments import ATOMS, tensor_places
+from endoscope.capture.data.nodes import Meta, slots_of
 from endoscope.capture.drawing.marks import branch_edges, mark_tests, tests_of
-from endoscope.capture.record.leaves import ATOMS, tensor_places
-from endoscope.capture.record.records import Meta, slots_of
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.trace_views import TraceViews
 from endoscope.schema.ops import Kind
@@ -92,7 +92,7 @@ class _Scene:
 
     def _box(self, call: int) -> int:
         """The innermost frame around a call; the target itself has none."""
-        entries = self.trace.recorder.calls.entries
+        entries = self.trace.record.calls.entries
         while call >= 0 and call not in self.boxes:
             call = entries[call].parent
         return call if call >= 0 else NOWHERE
@@ -125,7 +125,7 @@ class _Scene:
         """What flows into an operation, by argument; parameters are told in the node instead."""
         places: dict[tuple[int, str], list[str]] = {}
         for place, slot in self._reads(op):
-            source = self.trace.recorder.slot_node[slot]
+            source = self.trace.record.slot_node[slot]
             if not self._is(source, Kind.PARAMETER):
                 places.setdefault((source, self._which_output(source, slot)), []).append(place)
         for parent in self.graph.parents[op.node]:  # what was read without being an argument
@@ -174,7 +174,7 @@ def totals_text(tensors: int, tensor_bytes: int, params: int, param_bytes: int) 
 
 def _boxes(trace: TraceViews) -> dict[int, Box]:
     """Calls of modules and custom functions, by number of the call."""
-    calls, passes = trace.recorder.calls, trace.graph_data.passes_of_calls
+    calls, passes = trace.record.calls, trace.graph_data.passes_of_calls
     counts: dict[Any, int] = {}
     for entry in calls.entries:
         key = entry.module if entry.is_function else id(entry.module)
@@ -192,7 +192,7 @@ def _boxes(trace: TraceViews) -> dict[int, Box]:
             key=number,
             parent=parent,
             address=str(address),
-            type="function" if entry.is_function else type(entry.module).__name__,
+            type="function" if entry.is_function else entry.type,
             pass_=passes[number],
             passes=counts[entry.module if entry.is_function else id(entry.module)],
             function=entry.is_function,

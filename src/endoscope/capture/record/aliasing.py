@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from endoscope.capture.data.nodes import Read, slots_of
 from endoscope.capture.record.parts import part_of
 from endoscope.capture.record.regions import (
     Region,
@@ -26,15 +27,6 @@ from endoscope.capture.record.regions import (
     version_of,
     visible,
 )
-
-#: One read: the slot that is seen; or a tuple (oldest first) where values have to be laid over each other in memory.
-#: The tuple is empty where only the memory is used, whatever stands in it.
-Read = int | tuple[int, ...]
-
-
-def slots_of(read: Read) -> tuple[int, ...]:
-    """The slots behind one read."""
-    return (read,) if isinstance(read, int) else read
 
 
 @dataclass(slots=True)

@@ -6,55 +6,14 @@ Each function is described once, when it is met first, so everything here may be
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
 from time import perf_counter_ns
 from typing import Any
 
 import torch
 
+from endoscope.capture.data.functions import IN_PLACE_OPERATORS, RUNNING_STATISTICS, FunctionFacts, Role, plain_name
 from endoscope.capture.patch.torch_private import OpOverload, OpOverloadPacket
 from endoscope.capture.record.leaves import tensors_in
-
-
-class Role(IntEnum):
-    """What the recorder does with a call."""
-
-    PASS = 0  # no operation: metadata reads, flags, hooks
-    RECORD = 1  # an operation
-    WRITE = 2  # an operation that overwrites at least one of its arguments
-    LEAVE = 3  # a value leaves torch for Python
-    OPEN = 4  # a registered operator with a Python body: look inside
-    COPY = 5  # copy.deepcopy of a tensor
-    GRADIENT = 6  # `x.grad`: what backward passes have left there
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionFacts:
-    """One torch function, as far as tracing cares."""
-
-    type: str  # plain name: add for +, add_, __iadd__
-    name: str  # the function's own name
-    role: Role
-    written: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None = None  # the arguments it overwrites
-    overwrites: bool = False  # it never reads what it overwrites (copy_, zero_, out=)
-    random: bool = False  # it draws from a random number generator
-    replayable: bool = True  # calling it again on the same values gives the same result
-    opaque: bool = False  # its body could not be seen
-    reshapes: bool = False  # in place, but only the shape: no memory is written
-    uncounted: bool = False  # it overwrites running statistics without moving their version counters
-    moves: bool = False  # its result may lie on another device than its arguments
-
-    def overwritten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        """The tensors that a call overwrites."""
-        if kwargs.get("out") is not None:
-            return tensors_in(kwargs["out"])
-        return [t for t in self.written(args, kwargs) if isinstance(t, torch.Tensor)] if self.written else []
-
-    def writes_nothing_now(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> bool:
-        """Batch norm writes only while training; otherwise it is as ordinary as any other function."""
-        return self.uncounted and self.written is not None and not self.written(args, kwargs or {})
-
 
 #: Tensor properties that hand out a tensor; all other properties are metadata.
 TENSOR_PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
@@ -79,8 +38,6 @@ NOT_OPERATIONS = frozenset(
 LEAVING = frozenset(
     "item tolist numpy __int__ __float__ __index__ __complex__ __array__ __dlpack__ _local_scalar_dense".split()
 )
-#: Through these the memory itself goes out: it can be written from there, whatever is in it.
-SHARING = frozenset("numpy __array__ __dlpack__".split())
 CONTROL = frozenset("__bool__ is_nonzero equal allclose __contains__".split())
 
 #: In-place calls that never look at what they overwrite.
@@ -94,12 +51,6 @@ MOVING_MEMORY = frozenset(("set_", "data="))
 
 #: In-place calls that only change the shape of the tensor.
 RESHAPING = frozenset("t_ transpose_ swapdims_ swapaxes_ squeeze_ unsqueeze_".split())
-
-#: Hidden side effects: position and name of arguments that are updated when `training` (or its like) is true.
-RUNNING_STATISTICS = {
-    "batch_norm": ((3, "running_mean"), (4, "running_var"), (5, "training")),
-    "instance_norm": ((3, "running_mean"), (4, "running_var"), (5, "use_input_stats")),
-}
 
 #: Functions of randomness beyond those that torch tags.
 RANDOM_NAMES = frozenset(
@@ -122,45 +73,11 @@ MOVING = frozenset("to cuda cpu xpu ipu tensor as_tensor new_tensor type asarray
 BUILTIN_NAMESPACES = frozenset("aten prim prims quantized mkldnn _quantized inductor".split())
 
 
-def plain_name(name: str) -> str:
-    """`add` for `add`, `add_`, `__iadd__`, `__radd__`; other names as torch spells them."""
-    if name.startswith("__") and name.endswith("__") and len(name) > 4:
-        bare = name[2:-2]
-        if bare in _IN_PLACE_OPERATORS or bare in _MIRRORED_OPERATORS:
-            bare = bare[1:]
-        return _OPERATOR_FUNCTIONS.get(bare, bare)
-    if name.endswith("_") and not name.endswith("__") and len(name) > 1:
-        name = name[:-1]
-    return _SAME_AS.get(name, name)
-
-
-#: What the user wrote and what torch calls, where one function serves under two names.
-_SAME_AS = {
-    "split_with_sizes": "split",
-    "true_divide": "div",
-    "divide": "div",
-    "multiply": "mul",
-    "subtract": "sub",
-}
-
-
-_OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift div".split()
-_IN_PLACE_OPERATORS = frozenset("i" + o for o in _OPERATORS)
-_MIRRORED_OPERATORS = frozenset({"radd", "rmul", "rand", "ror", "rxor", "rmatmul", "rlshift", "rrshift", "rdiv"})
-#: Python spells some operators differently from the torch function that they call.
-_OPERATOR_FUNCTIONS = {
-    "truediv": "div",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-    "invert": "bitwise_not",
-}
-#: The reverse, so that a look-up by the operator's Python name is understood too.
-SPOKEN_NAMES = dict(_OPERATOR_FUNCTIONS)
+def overwritten(facts: FunctionFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors that a call overwrites."""
+    if kwargs.get("out") is not None:
+        return tensors_in(kwargs["out"])
+    return [t for t in facts.written(args, kwargs) if isinstance(t, torch.Tensor)] if facts.written else []
 
 
 _described: dict[Any, FunctionFacts] = {}  # by all traces so far
@@ -263,7 +180,7 @@ def _is_in_place(name: str) -> bool:
     if name == "__setitem__" or name == "__delitem__":
         return True
     if name.startswith("__"):
-        return name.endswith("__") and name[2:-2] in _IN_PLACE_OPERATORS
+        return name.endswith("__") and name[2:-2] in IN_PLACE_OPERATORS
     return name.endswith("_")
 
 

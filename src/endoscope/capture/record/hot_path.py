@@ -23,13 +23,14 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from endoscope.capture.data.arguments import ATOMS, TENSOR
+from endoscope.capture.data.nodes import Node, Position, Read
 from endoscope.capture.patch.torch_private import backward_task as _in_backward
 from endoscope.capture.patch.torch_private import is_any_autocast_on as _autocast_on
-from endoscope.capture.record.aliasing import Read
-from endoscope.capture.record.leaves import ATOMS, TENSOR, frozen, tensors_in, without_tensors
+from endoscope.capture.record.leaves import frozen, tensors_in, without_tensors
 from endoscope.capture.record.recorder import Recorder, autocast_settings
-from endoscope.capture.record.records import Node, TorchCall, meta_of
-from endoscope.capture.record.source import INNER_FILES, WRAPPERS, Position, beyond_wrappers
+from endoscope.capture.record.records import TorchCall, meta_of
+from endoscope.capture.record.source import INNER_FILES, WRAPPERS, beyond_wrappers
 
 _new = tuple.__new__  # a third of what `Node(...)` takes
 _grad_on = torch.is_grad_enabled

@@ -6,22 +6,35 @@ and let go when it turns out not to be: at the end of its module, or when the tr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from endoscope.analysis.selecting.no_match import nothing_matches
 from endoscope.analysis.selecting.patterns import Pattern, Selector, parse
-from endoscope.capture.record.calls import OUTSIDE, Call
+from endoscope.capture.data.calls import OUTSIDE, Call
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import slots_of
 from endoscope.capture.views.op import Op
 from endoscope.capture.views.result import Trace
 from endoscope.errors import BadArgument
 from endoscope.schema.ops import Kind, SourceLine
 
-Save = str | Sequence[str] | Callable[[Any], bool]
+
+class ToFolder:
+    """What `endoscope.to_folder` returns: where to keep the values of one trace."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).expanduser().absolute()
+
+    def __repr__(self) -> str:
+        return f"to_folder({str(self.path)!r})"
+
+
+Save = str | Sequence[str] | Callable[[Any], bool] | ToFolder
 
 
 class NotKnownYet(Exception):

@@ -13,23 +13,11 @@ from typing import Any
 import torch
 import torch.utils.data
 
-#: Classes that never hold a tensor; checked by identity, so subclasses go the long way.
-ATOMS = frozenset(
-    {
-        int, float, bool, str, bytes, complex, type(None), type(Ellipsis), range, torch.dtype,
-        torch.device, torch.Size, torch.layout, torch.memory_format, torch.Generator, type,
-    }
-)  # fmt: skip
+from endoscope.capture.data.arguments import ATOMS, TENSOR, know_classes, map_arguments
 
-
-class _Placeholder:
-    """Stands for a tensor in arguments that are kept without their tensors."""
-
-    def __repr__(self) -> str:
-        return "tensor"
-
-
-TENSOR = _Placeholder()
+know_classes(
+    (torch.Tensor,), {torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, torch.Generator}
+)
 
 #: Values that are never looked into.
 OPAQUE = (
@@ -79,50 +67,6 @@ def parts_of_wrapper(tensor: torch.Tensor) -> list[torch.Tensor]:
         return [part for part in found if isinstance(part, torch.Tensor)]
     except Exception:  # code of somebody else
         return []
-
-
-def tensor_places(args: Any, kwargs: Any, positional: str = "{}") -> Iterator[str]:
-    """Name of the argument of every tensor, in the order in which `argument_tensors` finds them: 0, 0[2], mask."""
-    for number, value in enumerate(args):
-        yield from _places_within(value, positional.format(number))
-    for name, value in (kwargs or {}).items():
-        yield from _places_within(value, str(name))
-
-
-def _places_within(value: Any, name: str) -> Iterator[str]:
-    if isinstance(value, torch.Tensor) or value is TENSOR:
-        yield name
-    elif value.__class__ in ATOMS:
-        return
-    elif isinstance(value, (list, tuple)):
-        for number, item in enumerate(value):
-            yield from _places_within(item, f"{name}[{number}]")
-    elif value.__class__ is slice:
-        for number, item in enumerate((value.start, value.stop, value.step)):
-            yield from _places_within(item, f"{name}[{number}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _places_within(item, f"{name}[{key}]")
-
-
-def map_arguments(value: Any, change: Any) -> Any:
-    """The same argument with every tensor replaced by `change(tensor)`, visited in the same order."""
-    if isinstance(value, torch.Tensor) or value is TENSOR:
-        return change(value)
-    if value.__class__ in ATOMS:
-        return value
-    if isinstance(value, tuple):
-        items = [map_arguments(item, change) for item in value]
-        if hasattr(value, "_fields"):
-            return type(value)(*items)
-        return tuple(items)
-    if isinstance(value, list):
-        return [map_arguments(item, change) for item in value]
-    if value.__class__ is slice:
-        return slice(*(map_arguments(item, change) for item in (value.start, value.stop, value.step)))
-    if isinstance(value, dict):
-        return {key: map_arguments(item, change) for key, item in value.items()}
-    return value
 
 
 def without_tensors(arguments: Any) -> Any:

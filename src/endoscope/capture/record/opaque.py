@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.functions import FunctionFacts, Role
 from endoscope.capture.patch.torch_private import DisableTorchFunction
-from endoscope.capture.record.functions import FunctionFacts, Role, timed
+from endoscope.capture.record.functions import timed
 from endoscope.capture.record.recorder import Recorder
 from endoscope.capture.record.records import TorchCall
 from endoscope.capture.record.source import user_position

@@ -10,9 +10,9 @@ from torch import Tensor
 from endoscope.schema.ops import Kind
 
 if TYPE_CHECKING:
-    from endoscope.capture.record.functions import FunctionFacts
+    from endoscope.capture.data.functions import FunctionFacts
+    from endoscope.capture.data.nodes import Position
     from endoscope.capture.record.records import TorchCall
-    from endoscope.capture.record.source import Position
 
 
 class Keeps(Protocol):

@@ -21,6 +21,11 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from endoscope.capture.data.arguments import map_arguments
+from endoscope.capture.data.calls import Calls
+from endoscope.capture.data.functions import SHARING, FunctionFacts, Role
+from endoscope.capture.data.nodes import NO_POSITION, Departure, Draw, Meta, Node, Position, Read, Source, slots_of
+from endoscope.capture.data.record import Record
 from endoscope.capture.patch.composites import OwnMode
 from endoscope.capture.patch.torch_private import DisableTorchFunction, out_of_sight, transform_on_top, transforms_here
 from endoscope.capture.patch.torch_private import backward_task as _task
@@ -28,24 +33,13 @@ from endoscope.capture.patch.torch_private import get_unwrapped as _get_unwrappe
 from endoscope.capture.patch.torch_private import has_autocast as _has_autocast
 from endoscope.capture.patch.torch_private import is_any_autocast_on as _autocast_on
 from endoscope.capture.patch.torch_private import is_wrapped as _is_wrapped
-from endoscope.capture.record.aliasing import Aliasing, Read
-from endoscope.capture.record.calls import Calls
-from endoscope.capture.record.functions import (
-    CONTROL,
-    MOVING_MEMORY,
-    SHARING,
-    UNINITIALISED,
-    FunctionFacts,
-    Role,
-    facts_of,
-    timed,
-)
+from endoscope.capture.record.aliasing import Aliasing
+from endoscope.capture.record.functions import CONTROL, MOVING_MEMORY, UNINITIALISED, facts_of, overwritten, timed
 from endoscope.capture.record.gradients import Gradients
 from endoscope.capture.record.leaves import (
     argument_tensors,
     frozen,
     joined_paths,
-    map_arguments,
     named_arguments,
     named_leaves,
     parts_of_wrapper,
@@ -54,38 +48,27 @@ from endoscope.capture.record.leaves import (
 )
 from endoscope.capture.record.parts import PLAIN
 from endoscope.capture.record.protocols import AppliesEdits, Keeps, NotesOutcome
-from endoscope.capture.record.records import (
-    SOURCE,
-    Departure,
-    Draw,
-    Meta,
-    Node,
-    Source,
-    TorchCall,
-    grad_fn_of,
-    meta_of,
-    slots_of,
-)
+from endoscope.capture.record.records import SOURCE, TorchCall, grad_fn_of, meta_of
 from endoscope.capture.record.regions import is_uninitialised, version_of
 from endoscope.capture.record.registered import call_inside
-from endoscope.capture.record.source import NO_POSITION, Position, user_callers, user_position
+from endoscope.capture.record.source import user_callers, user_position
+from endoscope.capture.record.stopping import Stop
 from endoscope.capture.record.unfilled import Unfilled
 from endoscope.schema.ops import Kind, Notice
 
 _new = tuple.__new__  # a third of what `Node(...)` takes
 
 
-class Recorder(OwnMode):
+class Recorder(OwnMode, Record):
     """Records one thread between `__enter__` and `__exit__`, once `hot_path.attach` has given it its handler."""
 
     target: torch.nn.Module | None = None
     stranger_kind = Kind.CONSTANT
     inside_target = False
-    save_text = "'all'"  # what the user asked to keep
     random_state: Tensor | None = None  # of the CPU, when the traced code began
-    chosen: set[int] | None = None  # nodes that `save` selected; None for all
     editor: AppliesEdits | None = None
     before_writes: Callable[[list[Tensor]], None] | None = None  # told what is about to be overwritten
+    stop: Stop | None = None  # where the traced code is to end
     outcome: NotesOutcome | None = None  # where an error of ours must not reach the traced code
     storages: list[int | None] | None = None  # slot -> its memory, when a rerun has asked
 
@@ -135,6 +118,24 @@ class Recorder(OwnMode):
         self.unusual, self.wrapped = {}, {}
         self.unfilled.pending.clear()
 
+    def live(self, trace: Any) -> Any:
+        return trace
+
+    def learned(self) -> set[int]:
+        """Weights that belong to no module: functional code keeps them in plain tensors that require a gradient.
+
+        To be asked when the traced code has just ended: later such a tensor may be gone or frozen.
+        """
+        may_be = [n for n, source in self.sources.items() if source.kind in (Kind.CONSTANT, Kind.INPUT)]
+        with DisableTorchFunction():
+            return {node for node in may_be if self._is_learned(node)}
+
+    def _is_learned(self, node: int) -> bool:
+        tensor = self.dereference(self.objects[self.nodes[node].slot])
+        if self.sources[node].kind is Kind.INPUT:  # one that requires a gradient is still an input
+            return isinstance(tensor, Parameter)
+        return tensor is not None and bool(tensor.requires_grad) and tensor.grad_fn is None
+
     def learn(self, func: Any) -> FunctionFacts:
         """Sort a function that is met for the first time."""
         facts = facts_of(func)
@@ -164,7 +165,7 @@ class Recorder(OwnMode):
         if facts.role == Role.GRADIENT:
             return self._read_gradient(func, facts, args)
         position = user_position()
-        written = facts.overwritten(args, kwargs)
+        written = overwritten(facts, args, kwargs)
         reads = self.reads_of(args, kwargs, written if facts.overwrites else ())
         self.before_call(written, facts, kwargs.get("generator"))
         started = perf_counter_ns()
@@ -317,7 +318,7 @@ class Recorder(OwnMode):
         """A registered operator: its Python body is recorded too; without one it is a single operation."""
         before, slots = len(self.nodes), len(self.objects)
         position = user_position()
-        written = facts.overwritten(args, kwargs)
+        written = overwritten(facts, args, kwargs)
         reads = self.reads_of(args, kwargs)
         self.before_call(written, facts, None)
         scope = self.calls.begin(f"{func}".removesuffix(".default"), len(self.nodes), [])
@@ -607,6 +608,8 @@ class Recorder(OwnMode):
             self.calls.leave(call)
             self.inside_target = False
             self.add_outputs(out)
+        if self.stop is not None:
+            self.stop.returned(entry)
 
     def leave(self, call: int) -> None:
         """A module call is over, whether it returned or raised."""

@@ -6,12 +6,13 @@ import os
 import sys
 from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nested
 
 from endoscope import errors
+from endoscope.capture.data.nodes import NO_POSITION, Position
 from endoscope.schema.ops import SourceLine
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -106,27 +107,6 @@ def beyond_wrappers(frame: FrameType | None) -> FrameType | None:
         while frame is not None and INNER_FILES[frame.f_code.co_filename]:
             frame = frame.f_back
     return None
-
-
-class Position(NamedTuple):
-    """Where in the user's code something happened; turned into a line only when somebody asks."""
-
-    code: CodeType | None
-    instruction: int
-
-    @property
-    def line(self) -> SourceLine | None:
-        if self.code is None:
-            return None
-        line = self.code.co_firstlineno
-        for start, stop, number in self.code.co_lines():
-            if start <= self.instruction < stop and number is not None:
-                line = number
-                break
-        return SourceLine(self.code.co_filename, line, self.code.co_qualname)
-
-
-NO_POSITION = Position(None, -1)
 
 
 def user_position(depth: int = 1) -> Position:

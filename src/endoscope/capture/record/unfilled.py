@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.functions import SHARING, FunctionFacts
 from endoscope.capture.patch.torch_private import out_of_sight
-from endoscope.capture.record.functions import OVERWRITERS, SHARING, FunctionFacts
+from endoscope.capture.record.functions import OVERWRITERS, overwritten
 from endoscope.capture.record.leaves import tensors_in
 from endoscope.capture.record.regions import storage_key, unwrapped
 
@@ -107,7 +108,7 @@ class Unfilled:
         """What made the unfilled memory that a coming call computes with; None if it computes with none."""
         if facts.type in SHAPE_READERS or facts.name in SHARING:
             return None
-        written = facts.overwritten(args, kwargs) if facts.written or "out" in kwargs else []
+        written = overwritten(facts, args, kwargs) if facts.written or "out" in kwargs else []
         for tensor in tensors_in((args, kwargs)):
             memory = self.pending.get(storage_key(tensor) or 0)
             if memory is None or (any(tensor is other for other in written) and _only_fills(facts, kwargs)):

@@ -10,56 +10,56 @@ from collections import Counter
 from endoscope.analysis.branching.branches import Decision, branches
 from endoscope.analysis.branching.conditionals import Test
 from endoscope.analysis.branching.timeline import Asked, CallSite, Ran
-from endoscope.capture.record.functions import SHARING
-from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Departure, slots_of
+from endoscope.capture.data.functions import SHARING
+from endoscope.capture.data.nodes import Departure, slots_of
+from endoscope.capture.data.record import Record
 from endoscope.capture.views.assemble import Graph
 from endoscope.schema.ops import Kind, Notice
 
 
-def decisions_by_node(recorder: Recorder, graph: Graph) -> list[Decision[int]]:
-    last = len(recorder.nodes)
+def decisions_by_node(record: Record, graph: Graph) -> list[Decision[int]]:
+    last = len(record.nodes)
     asked = [
         Asked(
             left.node,
-            tuple(recorder.slot_node[slot] for read in left.reads for slot in slots_of(read)),
+            tuple(record.slot_node[slot] for read in left.reads for slot in slots_of(read)),
             left.value,
-            *left.position,
+            *left.position.place,
             left.name,
             left.call,
             left.callers,
         )
-        for left in recorder.departures
+        for left in record.departures
     ]
     made = (Kind.COMPUTED, Kind.GENERATED)
-    ran = [Ran(n, *raw.position) for n, raw in enumerate(recorder.nodes) if graph.kinds[n] in made]
+    ran = [Ran(n, *raw.position.place) for n, raw in enumerate(record.nodes) if graph.kinds[n] in made]
     calls = [
-        CallSite(call.first_node, last if call.last_node is None else call.last_node, *call.position)
-        for call in recorder.calls.entries
+        CallSite(call.first_node, last if call.last_node is None else call.last_node, *call.position.place)
+        for call in record.calls.entries
     ]
     return branches(asked, ran, graph.parents, graph.to_output, calls)
 
 
-def conditions_by_node(recorder: Recorder, decisions: list[Decision[int]]) -> list[int]:
+def conditions_by_node(record: Record, decisions: list[Decision[int]]) -> list[int]:
     """Nodes whose value decided an `if`, `while` or the like, in the order in which they were asked.
 
     What gives a bool can do nothing else; a number decides if the source says that a test asks for it.
     """
-    steering = [(left.node, node) for left in recorder.departures if left.control for node in _makers(recorder, left)]
+    steering = [(left.node, node) for left in record.departures if left.control for node in _makers(record, left)]
     steering += [(found.node, node) for found in decisions for node in found.steering]
     return list(dict.fromkeys(node for _, node in sorted(steering, key=lambda asked: asked[0])))
 
 
-def left_for_python(recorder: Recorder, graph: Graph, decisions: list[Decision[int]]) -> list[Notice]:
+def left_for_python(record: Record, graph: Graph, decisions: list[Decision[int]]) -> list[Notice]:
     """Values that may come back unseen: those that depend on an input, and are used for more than a test."""
     only_tested: dict[tuple[int, tuple[int, ...]], bool] = {}
     for found in decisions:
         key, only = (found.node, found.steering), isinstance(found.test, Test) and found.test.nothing_else
         only_tested[key] = only and only_tested.get(key, True)
-    times = Counter([(left.node, _makers(recorder, left)) for left in recorder.departures])
+    times = Counter([(left.node, _makers(record, left)) for left in record.departures])
     notices: dict[Notice, None] = {}
-    for left in recorder.departures:
-        makers = _makers(recorder, left)
+    for left in record.departures:
+        makers = _makers(record, left)
         if left.control or (left.name not in SHARING and not any(_depends_on_input(graph, n) for n in makers)):
             continue
         if times[left.node, makers] > 1 or not only_tested.get((left.node, makers), False):
@@ -68,8 +68,8 @@ def left_for_python(recorder: Recorder, graph: Graph, decisions: list[Decision[i
     return list(notices)
 
 
-def _makers(recorder: Recorder, left: Departure) -> tuple[int, ...]:
-    return tuple([recorder.slot_node[slot] for read in left.reads for slot in slots_of(read)])
+def _makers(record: Record, left: Departure) -> tuple[int, ...]:
+    return tuple([record.slot_node[slot] for read in left.reads for slot in slots_of(read)])
 
 
 def _depends_on_input(graph: Graph, node: int) -> bool:

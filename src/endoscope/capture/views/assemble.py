@@ -1,6 +1,6 @@
 """From what was recorded to a graph: kinds, edges, orphans, layers and passes.
 
-Recorder ─► parents and kinds of every node ─► what comes from an input or reaches an output
+Record ─► parents and kinds of every node ─► what comes from an input or reaches an output
          ─► the others are orphans
          ─► what repeats (facts.py, analysis/recurrence) ─► layers and labels (analysis/naming), when first read
 """
@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from endoscope.analysis.recurrence import OpFacts, Recurrence, find_recurrence
 from endoscope.analysis.recurrence.naming import Names, name_layers
 from endoscope.analysis.structure.reach import ascend, descend
-from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.data.record import Record
 from endoscope.capture.views.facts import op_facts
 from endoscope.schema.ops import NUMBERED, Kind
 
@@ -43,11 +43,11 @@ class Graph:
         return name_layers(self.recurrence.facts.types, self.recurrence.keys)
 
 
-def assemble(recorder: Recorder, learned: Set[int]) -> Graph:
-    kinds, parents = _kinds_and_parents(recorder)
-    inputs = [n for n, source in recorder.sources.items() if source.kind == Kind.INPUT]
-    outputs = [n for n, source in recorder.sources.items() if source.kind == Kind.OUTPUT]
-    from_input = descend(parents, [*inputs, *_handed_in(recorder)])
+def assemble(record: Record, learned: Set[int]) -> Graph:
+    kinds, parents = _kinds_and_parents(record)
+    inputs = [n for n, source in record.sources.items() if source.kind == Kind.INPUT]
+    outputs = [n for n, source in record.sources.items() if source.kind == Kind.OUTPUT]
+    from_input = descend(parents, [*inputs, *_handed_in(record)])
     to_output = ascend(parents, outputs)
     ops: list[int] = list(inputs)
     orphans: list[int] = []
@@ -56,26 +56,26 @@ def assemble(recorder: Recorder, learned: Set[int]) -> Graph:
             (ops if from_input[node] or to_output[node] else orphans).append(node)
         elif kind is Kind.OUTPUT:
             ops.append(node)
-    passes = [call.pass_ for call in recorder.calls.entries]
-    facts = partial(op_facts, recorder, ops, parents, learned)
+    passes = [call.pass_ for call in record.calls.entries]
+    facts = partial(op_facts, record, ops, parents, learned)
     return Graph(kinds, parents, from_input, to_output, ops, orphans, facts, passes)
 
 
-def _handed_in(recorder: Recorder) -> list[int]:
+def _handed_in(record: Record) -> list[int]:
     """In a block, what goes into the target may have been computed there: it counts as an input, too."""
-    return [recorder.slot_node[slot] for call in recorder.calls.entries if call.root for slot in call.entered]
+    return [record.slot_node[slot] for call in record.calls.entries if call.root for slot in call.entered]
 
 
 _MADE = (Kind.COMPUTED, Kind.GENERATED)
 assert set(_MADE) < NUMBERED
 
 
-def _kinds_and_parents(recorder: Recorder) -> tuple[list[Kind], list[tuple[int, ...]]]:
-    slot_node, sources, hidden = recorder.slot_node, recorder.sources, recorder.hidden_reads
+def _kinds_and_parents(record: Record) -> tuple[list[Kind], list[tuple[int, ...]]]:
+    slot_node, sources, hidden = record.slot_node, record.sources, record.hidden_reads
     kinds: list[Kind] = []
     parents: list[tuple[int, ...]] = []
     computed, generated = Kind.COMPUTED, Kind.GENERATED
-    for number, node in enumerate(recorder.nodes):
+    for number, node in enumerate(record.nodes):
         reads = node.reads
         if hidden and number in hidden:
             reads = reads + hidden[number]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from endoscope.analysis.selecting.patterns import nearest
-from endoscope.capture.record.functions import SPOKEN_NAMES
-from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.functions import SPOKEN_NAMES
+from endoscope.capture.data.nodes import slots_of
+from endoscope.capture.data.record import Record
 from endoscope.capture.views.assemble import Graph
 
 
@@ -24,8 +24,8 @@ def _bare(type_: str) -> str:
 class Keys:
     """Texts to nodes. A text that several passes share leads to all of them."""
 
-    def __init__(self, graph: Graph, labels: dict[int, tuple[str, str, int]], recorder: Recorder) -> None:
-        self._names, self._calls = graph.names, recorder.calls
+    def __init__(self, graph: Graph, labels: dict[int, tuple[str, str, int]], record: Record) -> None:
+        self._names, self._calls = graph.names, record.calls
         self.position = {node: i for i, node in enumerate(graph.ops)}
         self._layers = dict(zip(self._names.label, range(len(self._names.label)), strict=True))
         self._layers.update(zip(self._names.short, range(len(self._names.short)), strict=True))
@@ -35,8 +35,8 @@ class Keys:
             self._passes[layer].append(node)
         self._returned: dict[str, list[int]] = {}  # module address -> the (first) node that each call returned
         self._left: dict[int, list[str]] = {}  # node -> modules that returned it, with the pass
-        for address, pass_, call in recorder.calls.module_calls():
-            nodes = [recorder.slot_node[slots_of(read)[-1]] for read in call.returned]
+        for address, pass_, call in record.calls.module_calls():
+            nodes = [record.slot_node[slots_of(read)[-1]] for read in call.returned]
             if nodes:
                 self._returned.setdefault(address, []).append(nodes[0])
             for node in dict.fromkeys(nodes):

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import torch
-
 from endoscope.analysis.structure.reach import ascend, descend, distances, reverse
-from endoscope.capture.record.calls import OUTSIDE, Call
-from endoscope.capture.record.functions import RUNNING_STATISTICS, Role
-from endoscope.capture.record.leaves import TENSOR, map_arguments
-from endoscope.capture.record.records import Meta, Node, slots_of
+from endoscope.capture.data.arguments import TENSOR, map_arguments
+from endoscope.capture.data.calls import OUTSIDE, Call
+from endoscope.capture.data.functions import RUNNING_STATISTICS, Role
+from endoscope.capture.data.nodes import Meta, Node, slots_of
 from endoscope.capture.views.assemble import Graph
 from endoscope.capture.views.trace_data import TraceData
 from endoscope.schema.ops import Kind
@@ -52,7 +50,8 @@ class FunctionCall(_Group[Op]):
 
     @property
     def func(self) -> Any:
-        return self._raw.func
+        """The function itself; a file holds only its name, see `endoscope.load(path, model=...)`."""
+        return None if self._raw.func is None else self._trace.recorder.nodes[self._node].func
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -64,7 +63,7 @@ class FunctionCall(_Group[Op]):
         return self._arguments()[1]
 
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        reads, slot_node = list(self._raw.reads), self._trace.recorder.slot_node
+        reads, slot_node = list(self._raw.reads), self._trace.record.slot_node
 
         def operation(_: Any) -> Any:
             slots = slots_of(reads.pop(0)) if reads else ()
@@ -90,10 +89,9 @@ class FunctionCall(_Group[Op]):
         return raw.facts.role == Role.WRITE and raw.facts.name not in RUNNING_STATISTICS
 
     @property
-    def random_state(self) -> torch.Tensor | None:
+    def random_state(self) -> Any:
         """State of the random generator before the call, for operations that draw from it."""
-        entry = self._trace.recorder.rng.get(self._node)
-        return entry.state if entry else None
+        return self._trace.values.random_state(self._node)
 
     @property
     def grad_fn(self) -> str | None:
@@ -105,7 +103,7 @@ class FunctionCall(_Group[Op]):
         return self._trace.returned_sequence(self._node)
 
     @property
-    def autocast(self) -> tuple[tuple[str, torch.dtype], ...]:
+    def autocast(self) -> tuple[tuple[str, Any], ...]:
         return self._raw.context or ()
 
     @property
@@ -227,13 +225,13 @@ class Place(_Group[Op]):
     @property
     def modules(self) -> tuple[str, ...]:
         """Like `op.modules`, with the pass of each module: `encoder.2:1`."""
-        around = self._trace.recorder.calls.modules_around(self._raw.call)
+        around = self._trace.record.calls.modules_around(self._raw.call)
         return tuple(f"{address}:{pass_}" for address, pass_ in around)
 
     @property
     def module(self) -> str | None:
         """The innermost module, None outside every module."""
-        around = self._trace.recorder.calls.path(self._raw.call)
+        around = self._trace.record.calls.path(self._raw.call)
         return around[-1] if around else None
 
     @property
@@ -249,7 +247,7 @@ class Place(_Group[Op]):
         return self._calls(lambda call: any(not own.isdisjoint(slots_of(read)) for read in call.returned))
 
     def _calls(self, concerns: Callable[[Call], bool]) -> tuple[str, ...]:
-        calls = self._trace.recorder.calls
+        calls = self._trace.record.calls
         return tuple(f"{address}:{pass_}" for address, pass_, call in calls.module_calls() if concerns(call))
 
     @property
@@ -259,12 +257,12 @@ class Place(_Group[Op]):
     @property
     def is_whole_module(self) -> bool:
         """It is all that its innermost module does; a counter on the side, as in batch norm, does not count."""
-        calls, own = self._trace.recorder.calls, self._raw.call
+        calls, own = self._trace.record.calls, self._raw.call
         if own == OUTSIDE or calls.entries[own].is_function or not calls.path(own):
             return False
         first, last = calls.entries[own].first_node, calls.entries[own].last_node
         inside = range(first, first if last is None else last)
-        sources, orphans = self._trace.recorder.sources, set(self._graph.orphans)
+        sources, orphans = self._trace.record.sources, set(self._graph.orphans)
         return [node for node in inside if node not in sources and node not in orphans] == [self._node]
 
 

@@ -6,20 +6,22 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from endoscope.analysis.recurrence.arguments import differing
-from endoscope.capture.patch.torch_private import DisableTorchFunction
-from endoscope.capture.record.calls import Calls
+from endoscope.capture.data.calls import Calls
+from endoscope.capture.data.record import ModuleFacts, Record
 from endoscope.capture.views.op import Op, op_at, ops_at
+from endoscope.capture.views.tables import Table
 from endoscope.capture.views.trace_data import TraceData
+from endoscope.capture.views.unheard import unheard
+from endoscope.markup.notebook import Shown
+from endoscope.markup.tags import Markup, tag
 from endoscope.schema.ops import Kind
 
 _MOST_SHOWN = 6  # passes
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Shown):
     """All passes of one layer, or all calls of one module. Behaves like a tuple of operations."""
 
     label: str
@@ -73,7 +75,7 @@ class Layer:
         """The plain arguments that are not the same in all passes: name -> value in each pass."""
         if len({op.layer for op in self.ops}) > 1:
             return {}  # calls of a module, or all that use a parameter: each has arguments of its own
-        with DisableTorchFunction():
+        with unheard():
             return differing((op._raw.args, op._raw.kwargs) for op in self.ops)
 
     def __len__(self) -> int:
@@ -81,6 +83,11 @@ class Layer:
 
     def __getitem__(self, index: int) -> Op:
         return self.ops[index]
+
+    def _block(self) -> Markup:
+        with unheard():
+            told = tag("p", tag("b", self.label), f": {self.type}, {len(self)} passes. {changes_text(self)}")
+            return tag("div", told, Table(self.ops)._block())
 
     def __repr__(self) -> str:
         shown = [op.label for op in self.ops[:_MOST_SHOWN]]
@@ -143,31 +150,40 @@ class ModuleInfo:
 
 
 def module_infos(trace: TraceData) -> list[ModuleInfo]:
-    calls, ops = trace.recorder.calls, list(ops_at(trace, trace.graph_data.ops))
-    passes: dict[int, int] = {}
+    calls, ops = trace.record.calls, list(ops_at(trace, trace.graph_data.ops))
+    passes: dict[str, int] = {}
     for call in calls.entries:
         if not call.is_function:
-            passes[id(call.module)] = call.pass_
+            passes[calls.address(call)] = call.pass_
     inside: dict[str, list[Op]] = {"": ops}
     for op in ops:
         for address in op.modules:
             inside.setdefault(address, []).append(op)
     return [
-        _info(calls, module, passes.get(id(module), 0), tuple(inside.get(address, ())))
-        for address, module in calls.addresses.values()
-    ]
+        ModuleInfo(
+            one.address, one.type, passes.get(one.address, 0), one.children, one.parameters, one.trainable, one.bytes,
+            tuple(inside.get(one.address, ())), one.training,
+        )
+        for one in module_facts(trace.record)
+    ]  # fmt: skip
 
 
-def _info(calls: Calls, module: torch.nn.Module, passes: int, ops: tuple[Op, ...]) -> ModuleInfo:
+def module_facts(record: Record) -> list[ModuleFacts]:
+    """Beside their calls; asked of the modules themselves, if they are there."""
+    calls = record.calls
+    if record.modules is not None:
+        return record.modules
+    return [_facts_of(calls, address, module) for address, module in calls.addresses.values()]
+
+
+def _facts_of(calls: Calls, address: str, module: Any) -> ModuleFacts:
     parameters = list(module.parameters())
-    return ModuleInfo(
-        label=calls.addresses[id(module)][0],
+    return ModuleFacts(
+        address=address,
         type=type(module).__name__,
-        passes=passes,
         children=tuple(calls.addresses[id(c)][0] for _, c in module.named_children() if id(c) in calls.addresses),
         parameters=sum(p.numel() for p in parameters),
         trainable=sum(p.numel() for p in parameters if p.requires_grad),
         bytes=sum(p.numel() * p.element_size() for p in parameters),
-        ops=ops,
         training=bool(module.training),
     )

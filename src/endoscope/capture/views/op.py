@@ -6,29 +6,27 @@ so that no object has a hundred attributes. `docs/reference/metadata.md` lists t
 
 from __future__ import annotations
 
-import html
 import textwrap
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import torch
-
 from endoscope.analysis.flops import Shape, count_flops
-from endoscope.capture.change.edit import Edit
-from endoscope.capture.patch.torch_private import DisableTorchFunction
-from endoscope.capture.record.records import Meta, Node
+from endoscope.capture.data.nodes import Meta, Node
 from endoscope.capture.views.metadata import FunctionCall, ParameterUse, Place, Relations
 from endoscope.capture.views.tables import MadeRows, Table
 from endoscope.capture.views.trace_data import TraceData
+from endoscope.capture.views.unheard import unheard
 from endoscope.errors import LookupFailed, ValueChanged, ValueNotKept
+from endoscope.markup.notebook import Shown, facts
+from endoscope.markup.tags import Markup
 from endoscope.schema.ops import Kind, SourceLine
 
 _MADE = (Kind.COMPUTED, Kind.GENERATED)
 
 
-class Op:
+class Op(Shown):
     """One node of the graph: an operation, an input, an output, a parameter, a buffer or a constant."""
 
     __slots__ = ("__weakref__", "_trace", "node")
@@ -70,7 +68,7 @@ class Op:
     @property
     def path(self) -> str:
         """Where an input, output, parameter or buffer stands: `batch['ids']`, `logits`, `fc.weight`."""
-        source = self._trace.recorder.sources.get(self.node)
+        source = self._trace.record.sources.get(self.node)
         return source.name if source else ""
 
     @property
@@ -101,7 +99,7 @@ class Op:
 
     @property
     def kept(self) -> bool:
-        chosen = self._trace.recorder.chosen
+        chosen = self._trace.record.chosen
         return chosen is None or self.node in chosen
 
     @property
@@ -110,15 +108,15 @@ class Op:
         return self._one_or_all(self.outputs)
 
     @property
-    def outputs(self) -> tuple[torch.Tensor, ...]:
+    def outputs(self) -> tuple[Any, ...]:
         """What it returned, always as a tuple."""
         label, layer, _ = self._trace.labels[self.node]
         return tuple([self._trace.values.value(slot, label, layer, self.kept) for slot in self.slots])
 
     @property
-    def edited(self) -> tuple[Edit, ...]:
+    def edited(self) -> tuple[Any, ...]:
         """The edits that made its value what it is, in order; empty if there were none."""
-        return tuple(applied.edit for applied in self._trace.recorder.edited.get(self.node, ()))
+        return tuple(applied.edit for applied in self._trace.record.edited.get(self.node, ()))
 
     @property
     def gradient(self) -> Any:
@@ -152,7 +150,7 @@ class Op:
         """Floating point operations, a multiply-add as two; None if the count is not known."""
         if self.kind not in _MADE:
             return 0
-        args, kwargs = self._trace.arguments_with(self.node, lambda meta: Shape(meta.shape))
+        args, kwargs = self._trace.arguments_with(self.node, Shape)
         return count_flops(self.type, args, kwargs, [Shape(meta.shape) for meta in self.metas])
 
     def _one_or_all(self, values: Sequence[Any]) -> Any:
@@ -171,12 +169,12 @@ class Op:
     @property
     def modules(self) -> tuple[str, ...]:
         """Addresses of the modules it ran in, outermost first; the target itself is not named."""
-        return self._trace.recorder.calls.path(self._raw.call)
+        return self._trace.record.calls.path(self._raw.call)
 
     @property
     def functions(self) -> tuple[str, ...]:
         """Custom autograd functions and registered operators it ran in, outermost first."""
-        return self._trace.recorder.calls.functions(self._raw.call)
+        return self._trace.record.calls.functions(self._raw.call)
 
     @property
     def _op_at(self) -> partial[Op]:
@@ -213,17 +211,12 @@ class Op:
         return f"<Op {self.line()}>"
 
     def __str__(self) -> str:
-        with DisableTorchFunction():
+        with unheard():
             return "\n".join(f"{title}: {text}" if title else text for title, text in _told(self))
 
-    def _repr_html_(self) -> str:
-        with DisableTorchFunction():
-            rows = "".join(
-                f"<tr><th style='text-align:left'>{html.escape(title.strip())}</th>"
-                f"<td><pre>{html.escape(text)}</pre></td></tr>"
-                for title, text in _told(self)
-            )
-        return f"<table>{rows}</table>"
+    def _block(self) -> Markup:
+        with unheard():
+            return facts((title.strip(), text) for title, text in _told(self))
 
 
 def op_at(trace: TraceData, node: int) -> Op:
@@ -238,7 +231,7 @@ def op_at(trace: TraceData, node: int) -> Op:
 
 def kept_nodes(trace: TraceData) -> list[int]:
     """The operations whose value was kept, by number."""
-    chosen = trace.recorder.chosen
+    chosen = trace.record.chosen
     return [node for node in trace.graph_data.ops if chosen is None or node in chosen]
 
 
@@ -337,16 +330,17 @@ def _value_text(op: Op, number: int) -> str:
         return "(cannot be shown)"
 
 
-def corner_text(tensor: torch.Tensor) -> str:
+def corner_text(tensor: Any) -> str:
     """The first five rows and columns, of the first matrix where there are more; with what was left out."""
-    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+    tensor = tensor.detach() if hasattr(tensor, "detach") else tensor  # what made this corner of it says nothing
+    if hasattr(tensor, "layout") and (str(tensor.layout) != "torch.strided" or tensor.is_nested or tensor.is_quantized):
         return f"{tensor}" if tensor.numel() < 1000 else "(large)"
-    corner, leading = tensor, ["0"] * (tensor.dim() - 2)
+    corner, leading = tensor, ["0"] * (tensor.ndim - 2)
     for _ in leading:
         if not corner.shape[0]:
             return f"{tensor}"
         corner = corner[0]
-    part = corner[:_CORNER, :_CORNER] if corner.dim() == 2 else corner[:_CORNER] if corner.dim() else corner
+    part = corner[:_CORNER, :_CORNER] if corner.ndim == 2 else corner[:_CORNER] if corner.ndim else corner
     if part.shape == tensor.shape:
         return f"{part}"
     sides = [f":{_CORNER}" if size > _CORNER else ":" for size in corner.shape]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -10,7 +9,7 @@ from endoscope.analysis.picture_fold import fold
 from endoscope.capture.drawing.scene import picture_of
 from endoscope.capture.views.loops import layers_text
 from endoscope.capture.views.modules import Layer, ModuleInfo
-from endoscope.capture.views.op import Op, labels_text, shape_text, size_text
+from endoscope.capture.views.op import Op, labels_text, size_text
 from endoscope.capture.views.trace_views import TraceViews
 
 _MOST_ROWS = 200
@@ -44,10 +43,17 @@ def _split_reused(trace: TraceViews) -> tuple[list[Layer], list[Layer]]:
     return layers, [layer for layer in trace.reused if layer.label != layer.ops[0].layer]
 
 
+def _title(trace: TraceViews) -> str:
+    if trace.finished:
+        return f"Trace of {trace.name}:"
+    why = f"it was stopped after {trace.stopped_after}" if trace.stopped_after else "it did not finish"
+    return f"Partial trace of {trace.name} ({why}):"
+
+
 def trace_text(trace: TraceViews) -> str:
     totals, timing = trace.totals, trace.timing
     lines = [
-        f"Trace of {trace.name}:" if trace.finished else f"Partial trace of {trace.name} (it did not finish):",
+        _title(trace),
         f"    Model structure: {structure_text(trace)}.",
         f"    {totals.tensors} tensors ({size_text(totals.tensor_bytes)}) computed; "
         f"{totals.kept} tensors ({size_text(totals.kept_bytes)}) saved.",
@@ -134,21 +140,3 @@ def _is_folded(trace: TraceViews) -> Callable[[tuple[int, Op]], bool]:
         return lambda numbered: False
     drawn = {node.key for node in fold(picture_of(trace)).nodes}
     return lambda numbered: numbered[1].node not in drawn
-
-
-def trace_html(trace: TraceViews) -> str:
-    """Summary and a table of operations; plain HTML, no script."""
-    totals = trace.totals
-    head = (
-        f"<b>{html.escape(trace.name)}</b>: {len(trace)} operations, {totals.parameters:,} parameters, "
-        f"{size_text(totals.tensor_bytes)} of activations. {html.escape(structure_text(trace))}."
-    )
-    notes = "".join(f"<li>{html.escape(str(w))}</li>" for w in trace.warnings)
-    rows = "".join(
-        f"<tr><td>{i}</td><td>{html.escape(op.label)}</td><td>{html.escape(shape_text(op.shape))}</td>"
-        f"<td>{html.escape(' > '.join(op.modules))}</td><td>{html.escape(labels_text(op.parents))}</td></tr>"
-        for i, op in enumerate(trace.ops[:_MOST_ROWS])
-    )
-    table = f"<table><tr><th></th><th>label</th><th>shape</th><th>module</th><th>parents</th></tr>{rows}</table>"
-    notes = f"<ul>{notes}</ul>" if notes else ""
-    return f"<div>{head}{notes}<details><summary>operations</summary>{table}</details></div>"

@@ -11,9 +11,8 @@ import enum
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import torch
-
-from endoscope.capture.record.leaves import TENSOR
+from endoscope.capture.data.arguments import is_tensor
+from endoscope.capture.data.words import Stored, torch_kind
 from endoscope.capture.views.reshaping import cuts
 
 #: They say what shape the result is to have, of as many elements as before.
@@ -40,7 +39,7 @@ def settings_text(
     """`change` is the shape before and after a reshape, `left` are numbers that came out of tensors."""
     named = {key: value for key, value in kwargs.items() if key not in _SILENT} if kwargs else {}
     positional = list(args)
-    if type_ in RESHAPING and change and not any(isinstance(value, torch.dtype) for value in args):
+    if type_ in RESHAPING and change and not any(torch_kind(value) == "dtype" for value in args):
         return f"{len(change[1])} {cuts(*change)}"
     if type_ in SIZED:
         positional, named = _without_sizes(positional, named)
@@ -85,16 +84,18 @@ def _is_sizes(value: Any) -> bool:
 
 def _text(value: Any, left: Collection[float]) -> str:
     """Never an address in memory, never the order of a set."""
-    if value is TENSOR or isinstance(value, torch.Tensor):
+    if is_tensor(value):
         return _TENSOR
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, Stored):
+        return f"{value.type}.{value.member}" if value.member else value.type
+    if torch_kind(value) in ("dtype", "layout", "memory_format"):
+        return str(value)
     if isinstance(value, float):
         return "left" if value in left else repr(float(value))
     if value is None or value is Ellipsis or isinstance(value, (bool, int, str, bytes, complex)):
         return repr(value)
-    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-        return str(value)
     if isinstance(value, slice):
         return ":".join("" if end is None else _text(end, left) for end in (value.start, value.stop, value.step))
     if isinstance(value, (list, tuple)):

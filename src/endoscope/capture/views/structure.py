@@ -11,17 +11,15 @@ from typing import Any
 
 from endoscope.analysis.structure.contract import Links, contract, contract_links
 from endoscope.analysis.structure.graph_questions import Questions
-from endoscope.capture.patch.torch_private import DisableTorchFunction
-from endoscope.capture.record.calls import OUTSIDE
-from endoscope.capture.record.records import meta_of, slots_of
-from endoscope.capture.record.regions import is_uninitialised
-from endoscope.capture.record.source import Position
+from endoscope.capture.data.calls import OUTSIDE
+from endoscope.capture.data.nodes import Position, slots_of
 from endoscope.capture.views.modules import Layer, found_by_key
 from endoscope.capture.views.op import Op, op_at_position, ops_at
 from endoscope.capture.views.reads import named_reads
 from endoscope.capture.views.settings import RESHAPING, settings_text
 from endoscope.capture.views.tables import Table
 from endoscope.capture.views.trace_data import TraceData
+from endoscope.capture.views.unheard import unheard
 from endoscope.errors import LookupFailed
 from endoscope.schema.graph import GraphNode, Use
 from endoscope.schema.ops import SourceLine
@@ -101,7 +99,7 @@ class TraceGraph(Questions[Op]):
         if self._whole is not None:
             records = self._whole._records
             return [records[number] for number in self._cache["chosen"]]
-        with DisableTorchFunction():  # a running trace must not record that it is looked at
+        with unheard():  # a running trace must not record that it is looked at
             return [self._record(op) for op in self.nodes]
 
     def _record(self, op: Op) -> GraphNode:
@@ -126,17 +124,17 @@ class TraceGraph(Questions[Op]):
     def _make_links(self) -> Links:
         if self._whole is not None:
             return contract_links(self._whole._links, self._cache["chosen"])
-        with DisableTorchFunction():
+        with unheard():
             return [self._links_of(node, above) for node, above in enumerate(self._parents)]
 
     def _links_of(self, node: int, above: Sequence[int]) -> list[tuple[int, tuple[Use, ...]]]:
         """What one node reads, by parent: through which argument, and which of the parent's outputs."""
-        recorder = self._trace.recorder
+        record = self._trace.record
         uses: dict[int, dict[Use, None]] = {parent: {} for parent in above}
-        for read, place in named_reads(recorder, node):
+        for read, place in named_reads(record, node):
             for slot in slots_of(read):
-                parent = recorder.slot_node[slot]
-                uses[parent][place, slot - recorder.nodes[parent].slot] = None
+                parent = record.slot_node[slot]
+                uses[parent][place, slot - record.nodes[parent].slot] = None
         return [(parent, tuple(own)) for parent, own in uses.items()]
 
 
@@ -144,29 +142,23 @@ class _Facts:
     """Facts that many nodes share, each worked out once."""
 
     def __init__(self, trace: TraceData) -> None:
-        self._recorder = recorder = trace.recorder
+        self._record = record = trace.record
+        self._values = trace.values
         self._calls: dict[int, tuple[str, ...]] = {OUTSIDE: ()}
         self._sources: dict[Position, SourceLine | None] = {}
         #: Numbers that left tensors for Python; whole ones are too common to be recognised again.
-        self.left = frozenset(d.value for d in recorder.departures if isinstance(d.value, float) and d.value % 1)
+        self.left = frozenset(d.value for d in record.departures if isinstance(d.value, float) and d.value % 1)
 
     def calls(self, call: int) -> tuple[str, ...]:
         """Calls of modules around a call, itself included, outermost first."""
         if call not in self._calls:
-            around = self._recorder.calls.modules_around(call)
+            around = self._record.calls.modules_around(call)
             self._calls[call] = tuple([f"{address}:{pass_}" for address, pass_ in around])
         return self._calls[call]
 
     def shape(self, slot: int) -> tuple[int, ...]:
         """Asks for nothing else: after a look at `grad_fn`, torch cannot let go of a long chain without recursion."""
-        recorder = self._recorder
-        meta = recorder.metas.get(slot)
-        raw = recorder.nodes[recorder.slot_node[slot]]
-        if meta is None and (recorder.full or raw.func is None):
-            tensor = recorder.dereference(recorder.objects[slot])
-            meta = meta_of(tensor) if tensor.is_nested or is_uninitialised(tensor) else None
-            return tuple(tensor.shape if meta is None else meta.shape)
-        return tuple(raw.shape if meta is None else meta.shape)
+        return self._values.shape(slot)
 
     def source(self, position: Position) -> SourceLine | None:
         if position not in self._sources:

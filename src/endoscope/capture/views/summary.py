@@ -54,6 +54,6 @@ def totals_of(trace: TraceData) -> Totals:
         parameter_ops=len(using),
         parameters=sum(m.numel for m in metas),
         parameter_bytes=sum(m.bytes for m in metas),
-        modules=sum(1 for address, _ in trace.recorder.calls.addresses.values() if address),
+        modules=sum(1 for address, _ in trace.record.calls.addresses.values() if address),
         flops=sum(op.flops or 0 for op in ops),
     )

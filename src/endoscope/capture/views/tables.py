@@ -7,8 +7,11 @@ from typing import Any, Generic, TypeVar, overload
 
 from endoscope.analysis.selecting.patterns import nearest
 from endoscope.errors import LookupFailed, MissingDependencyError
+from endoscope.markup.notebook import Shown, table
+from endoscope.markup.tags import Markup, tag
 
 Row = TypeVar("Row")
+_MOST_SHOWN = 100  # rows, in a notebook
 
 #: Columns of each kind of row; an attribute that is missing or has no plain form becomes text.
 COLUMNS = {
@@ -37,7 +40,7 @@ class MadeRows(Sequence[Row]):
         return map(self._make, self._numbers)
 
 
-class Table(Sequence[Row], Generic[Row]):
+class Table(Sequence[Row], Shown, Generic[Row]):
     """A sequence with labels: `table[3]`, `table["relu_1_2"]`, `table.to_pandas()`."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -76,6 +79,13 @@ class Table(Sequence[Row], Generic[Row]):
         shown = ", ".join(str(getattr(self._rows[i], "label", i)) for i in range(min(8, len(self))))
         return f"<Table of {len(self)}: {shown}>"
 
+    def _block(self) -> Markup:
+        columns = self[:_MOST_SHOWN].columns()
+        rows = list(zip(*([_short(cell) for cell in cells] for cells in columns.values()), strict=True))
+        more = len(self) - len(rows)
+        note = tag("p", f"{more} more: .to_pandas() has all of them.", class_="soft") if more else None
+        return tag("div", table(tuple(columns), rows), note)
+
     def columns(self) -> dict[str, list[Any]]:
         """Column name -> plain values."""
         if not self._rows:
@@ -99,6 +109,12 @@ class Table(Sequence[Row], Generic[Row]):
         except ImportError as error:
             raise MissingDependencyError("to_pandas() needs pandas. Type: pip install pandas") from error
         return pandas.DataFrame(self.columns())
+
+
+def _short(cell: Any) -> str:
+    if isinstance(cell, list):
+        return ", ".join(map(str, cell))
+    return f"{cell:.3g}" if isinstance(cell, float) else "" if cell is None else str(cell)
 
 
 def _plain(value: Any) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from endoscope.analysis.branching.branches import Decision
-from endoscope.capture.change.randomness import RandomState
-from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.data.nodes import RandomState
+from endoscope.capture.data.record import Record, Values
 from endoscope.capture.views.decisions import decisions_of
 from endoscope.capture.views.loops import Loop, loops_of, reused_in
 from endoscope.capture.views.modules import Layer, ModuleInfo, found_by_key, module_infos
@@ -23,10 +23,11 @@ from endoscope.schema.ops import Kind
 class TraceViews(TraceData):
     """What can be asked of a trace; see `docs/reference/trace.md`."""
 
-    def __init__(self, recorder: Recorder, name: str) -> None:
-        super().__init__(recorder, name)
+    def __init__(self, record: Record, values: Values, name: str) -> None:
+        super().__init__(record, values, name)
         self.seed: int | None = None
-        self.finished = False  # False while running, and after an exception
+        self.finished = False  # False while running, after an exception, and where it was stopped
+        self.stopped_after: str | None = None  # the module at which the run was ended on purpose
         self.timing = Timing()
         self.random: tuple[RandomState, ...] = ()  # every random generator as it was when the traced code began
 
@@ -72,7 +73,7 @@ class TraceViews(TraceData):
     @property
     def edited(self) -> Table[Op]:
         """Operations, parameters and inputs that were edited."""
-        return ops_at(self, sorted(self.recorder.edited))
+        return ops_at(self, sorted(self.record.edited))
 
     @property
     def layers(self) -> Table[Layer]:

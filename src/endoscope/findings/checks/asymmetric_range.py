@@ -49,7 +49,7 @@ def _title(facts: Facts, tensor: Tensor) -> str:
 
 CHECK = Check(
     name="asymmetric_range",
-    description="An activation that squeezes negative numbers stands directly before a sigmoid or softmax.",
+    description="A function that makes negative numbers small stands directly before a sigmoid or softmax.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"ratio": 0.5},

@@ -58,7 +58,7 @@ def _judge(facts: Facts, rows: Rows, norm: np.ndarray, starts: list[int], limits
 
 CHECK = Check(
     name="branch_imbalance",
-    description="Of the branches that read one tensor, one has a gradient many times that of another.",
+    description="Several branches read one tensor, and one of them has a gradient many times that of another.",
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"ratio": 2000.0, "steps": 3},

@@ -46,7 +46,7 @@ def _line(facts: Facts, found: list[Tensor]) -> str:
 
 CHECK = Check(
     name="cut_gradient",
-    description="The gradient reaches only the last of many passes of a module that reads its own results.",
+    description="The gradient of a recurrent module reaches only its last time step.",
     stage=Stage.BACKWARD,
     run=run,
     thresholds={"passes": 3, "steps": 3},

@@ -67,7 +67,7 @@ def _judge(facts: Facts, tensor: Tensor, shares: list[tuple[int, float]], count:
 
 CHECK = Check(
     name="dead_units",
-    description="Units behind a ReLU (channels of images) that are zero for every sample, so they cannot learn.",
+    description="Units after a ReLU (channels of images) that are zero for every sample, so they cannot learn.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"share": 0.7, "died": 0.55, "error_share": 0.95, "size": 1e-7, "steps": 5},

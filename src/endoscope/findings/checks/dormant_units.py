@@ -46,7 +46,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="dormant_units",
-    description="Most units of a layer hardly ever answer, compared with the others of the layer.",
+    description="Most units of a layer are almost silent, compared with the mean of the layer.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"tau": 0.025, "share": 0.6},

@@ -51,7 +51,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="gradients_not_zeroed",
-    description="Gradients that an optimizer has used are still there at the next step, and are added to.",
+    description="The gradients of the last step are still there, and the new ones are added to them.",
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={"steps_share": 0.8, "steps": 3},

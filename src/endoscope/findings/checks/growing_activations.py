@@ -40,7 +40,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="growing_activations",
-    description="The spread of activations keeps growing during training.",
+    description="The standard deviation of activations keeps growing during training.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"growth": 10.0, "size": 10.0},

@@ -82,7 +82,7 @@ def _counts(facts: Facts, tensor: Tensor) -> bool:
 
 CHECK = Check(
     name="inputs_not_normalised",
-    description="The numbers that go into the model are large, far from zero, or tiny.",
+    description="The inputs of the model are large, far from zero, or tiny.",
     stage=Stage.DATA,
     run=run,
     thresholds={"std": 5.0, "mean": 5.0, "low": 0.01, "target": 30.0},

@@ -140,7 +140,8 @@ def _reach(function: str) -> tuple[float, float]:
 
 CHECK = Check(
     name="loss_mismatch",
-    description="A loss gets what it does not expect: probabilities for logits, other shapes, targets out of reach.",
+    description="A loss gets something else than it expects: probabilities instead of logits, other shapes, targets "
+    "out of range.",
     stage=Stage.START,
     run=run,
     thresholds={"steps_share": 0.5},

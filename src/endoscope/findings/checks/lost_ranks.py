@@ -44,7 +44,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="lost_ranks",
-    description="Ranks of a job recorded nothing, or ended early, or do not say how their tensors belong together.",
+    description="Ranks of a job recorded nothing, or ended early, or it is not known how their tensors belong "
+    "together.",
     stage=Stage.RECORDING,
     run=run,
     thresholds={"share": 0.1, "untied": 0.5},

@@ -58,7 +58,8 @@ def _stopped(facts: Facts) -> Iterator[Seen]:
 
 CHECK = Check(
     name="lost_steps",
-    description="Most of the steps that were to be recorded are not there, or the one in which the training stopped.",
+    description="Steps that should have been recorded are missing: most of them, or the one in which the training "
+    "stopped.",
     stage=Stage.RECORDING,
     run=run,
     thresholds={"share": 0.5, "error_share": 0.9},

@@ -66,7 +66,7 @@ def _jumps(curve: Curve, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="metric_jump",
-    description="A metric is NaN or infinite, or jumps to many times what it ever was.",
+    description="A metric is NaN or infinite, or jumps to many times its largest value until then.",
     stage=Stage.LOSS,
     run=run,
     thresholds={"factor": 8.0, "sigmas": 12.0, "window": 10},

@@ -138,7 +138,8 @@ def _same(name: str, held_out: str) -> bool:
 
 CHECK = Check(
     name="metric_trend",
-    description="A score falls, a held-out metric stays bad while training is good, or a part of the loss is ignored.",
+    description="A score falls, a held-out metric stays bad while training is good, or a part of the loss does not "
+    "fall.",
     stage=Stage.LOSS,
     run=run,
     thresholds={"steps": 5, "sigmas": 6.0, "drop": 0.4, "gain": 0.3, "outweighed": 3.0},

@@ -46,7 +46,7 @@ def _is_behind(facts: Facts, first: tuple[str, str, int], other: tuple[str, str,
 
 CHECK = Check(
     name="no_nonlinearity",
-    description="Several layers, and no function among all that the model calls that is not linear.",
+    description="The model has several linear layers, and no non-linear function between them.",
     stage=Stage.START,
     run=run,
     thresholds={"layers": 3},

@@ -36,7 +36,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="oscillation",
-    description="The loss jumps by a large part of its level from step to step, in turns, or without getting lower.",
+    description="The loss jumps by a large part of its level from step to step, up and down or without getting lower.",
     stage=Stage.LOSS,
     run=run,
     thresholds={"jump": 0.6, "steps": 20, "turns": 0.92},

@@ -48,7 +48,7 @@ def _at(curve: Curve, number: int) -> float:
 
 CHECK = Check(
     name="overfit",
-    description="The loss on held-out data rises while the training loss falls; needs metrics of both.",
+    description="The loss on held-out data rises while the training loss falls. Needs metrics of both.",
     stage=Stage.LOSS,
     run=run,
     thresholds={"rise": 0.15, "of_the_fall": 0.1, "steps": 6},

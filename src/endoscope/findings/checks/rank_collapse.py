@@ -42,7 +42,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="rank_collapse",
-    description="The effective rank of activations falls to less than half; needs recorded singular values.",
+    description="The effective rank of activations falls to less than half. Needs recorded singular values.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"fall": 0.6, "rank": 3.0, "steps": 4},

@@ -62,7 +62,7 @@ def _are_equal(facts: Facts, row: int, places: np.ndarray, group: np.ndarray, fi
 
 CHECK = Check(
     name="repeated_batches",
-    description="The same batch comes again within a few steps, or there are no more than a few.",
+    description="The same batch comes again within a few steps, or there are only a few batches.",
     stage=Stage.DATA,
     run=run,
     thresholds={"share": 0.3, "few": 3, "steps": 6},

@@ -54,7 +54,7 @@ def _parts(facts: Facts, tensor: Tensor) -> tuple[Tensor, Tensor] | None:
 
 CHECK = Check(
     name="residual_ignored",
-    description="What a residual branch adds is negligible beside its input, or drowns it.",
+    description="A residual branch adds almost nothing to its input, or far more than the input.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"low": 1e-3, "high": 1e3},

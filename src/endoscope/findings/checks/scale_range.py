@@ -39,7 +39,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="scale_range",
-    description="The spread of activations is far outside of what networks work with.",
+    description="The standard deviation of activations is far outside of what networks work with.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"low": 1e-5, "high": 300.0},

@@ -58,7 +58,7 @@ def _per_step(own: Facts) -> dict[int, list[float]]:
 
 CHECK = Check(
     name="straggler",
-    description="One rank takes much longer than the others for what it does by itself, so all wait for it.",
+    description="One rank takes much longer than the others for its own work, so all wait for it.",
     stage=Stage.DATA,
     run=run,
     thresholds={"share": 0.3, "lasts": 0.7, "blocks": 8, "warm_up": 2},

@@ -48,7 +48,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 CHECK = Check(
     name="train_eval_mismatch",
-    description="What a layer returns has another mean or spread in evaluation than in training.",
+    description="What a layer returns has another mean or standard deviation in evaluation than in training.",
     stage=Stage.FORWARD,
     run=run,
     thresholds={"ratio": 2.5, "steps": 2},

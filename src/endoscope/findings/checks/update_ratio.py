@@ -11,6 +11,14 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 from endoscope.findings.lasting import above, below, median_where
 
+_TOO_LARGE = ("The learning rate is too large.", "The weights began too small.")
+_SMALLER = (
+    "Lower the learning rate until a step changes weights by about a thousandth of their norm.",
+    "Warm the learning rate up, and clip the gradient.",
+)
+_TOO_SMALL = ("The learning rate is too small.", "The weights began too large.")
+_LARGER = ("Raise the learning rate until a step changes weights by about a thousandth of their norm.",)
+
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The applied change, not learning rate times gradient: optimizers scale, clip and decay."""
@@ -28,11 +36,12 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         value, bad = float(usual[place]), above(ratio[place], limits["high"])
         yield Seen(
             severity=ERROR if value > limits["error_high"] else WARNING,
-            title=f"each step changes the weight by {value:.2g} of its norm, which is too much",
+            title=f"each step changes the weight too much, by {value:.2g} of its norm,",
             detail=f"A step changes the weight by {value:.2g} of its norm (median); about 0.001 is usual, and "
             "more than "
             f"{limits['high']:g} is reported.",
             value=value, threshold=limits["high"], tensor=rows.tensors[int(weights[place])], cause="high",
+            causes=_TOO_LARGE, remedies=_SMALLER,
             **facts.steps_where(bad),
         )  # fmt: skip
     yield from _at_first(facts, weights, ratio, limits)
@@ -41,11 +50,12 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         place = int(np.nanargmax(usual))
         yield Seen(
             severity=WARNING,
-            title=f"no step changes any weight by more than {usual[place]:.1e} of its norm, which is too little",
+            title=f"steps change weights too little, by at most {usual[place]:.1e} of their norm,",
             detail=f"A step changes no weight by more than {usual[place]:.1e} of its norm (median); about 0.001 "
             "is usual, "
             f"and less than {limits['low']:g} is reported.",
             value=float(usual[place]), threshold=limits["low"], tensor=rows.tensors[int(weights[place])], cause="low",
+            causes=_TOO_SMALL, remedies=_LARGER,
             **facts.steps_where(moving[place]),
         )  # fmt: skip
 
@@ -67,11 +77,12 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         mask[order[at]] = True
         yield Seen(
             of_the_run=True, severity=WARNING,
-            title=f"step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm, which is too much",
+            title=f"step {facts.numbers[order[at]]} changes weights too much, by {value:.2g} of their norm,",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
             f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is "
             "reported.",
             value=value, threshold=limits["first"], tensor=rows.tensors[int(weights[place])], cause="high",
+            causes=_TOO_LARGE, remedies=_SMALLER,
             **facts.steps_where(mask),
         )  # fmt: skip
 
@@ -100,7 +111,7 @@ def _of_one(facts: Facts, weights: np.ndarray, usual: np.ndarray, limits: Limits
 
 CHECK = Check(
     name="update_ratio",
-    description="One step changes weights by a large part of their size, or by next to nothing.",
+    description="One update changes weights by a large part of their size, or by almost nothing.",
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={
@@ -115,9 +126,6 @@ CHECK = Check(
     },
     quantity="update_ratio",
     evidence=Evidence(("norm",), of="update"),
-    causes=("A learning rate that is too large, or too small.", "Weights that began too small, or too large."),
-    remedies=(
-        "Change the learning rate so that a step changes weights by about a thousandth.",
-        "Warm the learning rate up; clip the gradient.",
-    ),
+    causes=("The learning rate is too large, or too small.", "The weights began too small, or too large."),
+    remedies=("Change the learning rate until a step changes weights by about a thousandth of their norm.",),
 )

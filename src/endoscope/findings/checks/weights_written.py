@@ -69,7 +69,7 @@ def _returns(prints: np.ndarray, changed: np.ndarray, moved: np.ndarray) -> np.n
 
 CHECK = Check(
     name="weights_written",
-    description="Weights are written by something else than the optimizer: put back, or held where they are.",
+    description="Something other than the optimizer changes the weights: they are put back, or held where they are.",
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={"steps": 4},

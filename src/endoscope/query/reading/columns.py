@@ -159,12 +159,11 @@ class Columns:
         for layout, rows in self._rows(keys):
             lists = [layout.lists(column) for column in columns]
             beside = [layout.arrays(column) for column in plain]
+            offsets = lengths = chosen = np.empty(0, np.int64)
             for step, ordinal in enumerate(layout.ordinals):
-                offsets = lists[0][step][0]
-                lengths = (offsets[1:] - offsets[:-1])[rows]
-                starts = offsets[:-1][rows]
-                within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-                chosen = np.repeat(starts, lengths) + within
+                if not np.array_equal(lists[0][step][0], offsets):  # mostly the same as at the step before
+                    offsets = lists[0][step][0]
+                    lengths, chosen = _places(offsets, rows)
                 found = [values[step][1][chosen] for values in lists]
                 yield Flat(ordinal, layout.keys[rows], lengths, found, [column[step][rows] for column in beside])
 
@@ -180,6 +179,13 @@ def _numbers(batch: pa.RecordBatch, name: str) -> np.ndarray:
     """NaN if the writer did not know the column yet; a count has nulls then."""
     column = batch.column(name) if name in batch.schema.names else None
     return np.full(len(batch), np.nan) if column is None or column.null_count else to_numpy(column)
+
+
+def _places(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the lists of some rows: how long they are, and where their numbers stand."""
+    lengths = (offsets[1:] - offsets[:-1])[rows]
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return lengths, np.repeat(offsets[:-1][rows], lengths) + within
 
 
 def _order(ordinals: np.ndarray) -> np.ndarray | None:

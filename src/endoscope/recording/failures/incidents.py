@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.calls import OUTSIDE
 from endoscope.capture.patch.torch_private import backward_task as _task
-from endoscope.capture.record.calls import OUTSIDE
 from endoscope.capture.views.reads import parents_of
 from endoscope.recording.failures.loud import loudest
 from endoscope.recording.hooks.captured import Captured

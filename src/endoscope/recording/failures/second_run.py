@@ -16,9 +16,8 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from endoscope.capture.record.aliasing import Read
+from endoscope.capture.data.nodes import Node, Read
 from endoscope.capture.record.functions import UNINITIALISED
-from endoscope.capture.record.records import Node
 from endoscope.capture.trace import tracing
 from endoscope.capture.views.result import Trace
 from endoscope.recording.hooks.captured import Captured
@@ -81,7 +80,7 @@ class SecondRun:
     def value(self, slot: int) -> Tensor | None:
         """The value of a slot of the step, as it was before anything overwrote it."""
         again = self._slots.get(slot)
-        return None if again is None else self.trace.values.tensor(again).detach()
+        return None if again is None else self.trace.store.tensor(again).detach()
 
     def slots_again(self, slots: Iterable[int]) -> list[int]:
         """The slots of the trace that stand for slots of the step."""

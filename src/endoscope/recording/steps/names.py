@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.calls import Calls
 from endoscope.capture.patch.sharding import name_wholes
-from endoscope.capture.record.calls import Calls
 from endoscope.capture.record.parts import Sharded, sharded_in
 from endoscope.capture.record.regions import is_uninitialised
 from endoscope.recording.ranks.relations import Relations

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from endoscope.analysis.structure.contract import contract_links
-from endoscope.capture.record.records import slots_of
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.views.reads import named_reads
 from endoscope.recording.structure.tracer import StepRecorder
 from endoscope.schema.graph import Use

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from torch.optim import Optimizer
 
-from endoscope.capture.record.calls import OUTSIDE
-from endoscope.capture.record.records import Node, slots_of
+from endoscope.capture.data.calls import OUTSIDE
+from endoscope.capture.data.nodes import Node, slots_of
 from endoscope.recording.structure.graph import Item, place_of
 from endoscope.recording.structure.tracer import StepRecorder
 from endoscope.schema.ops import Kind

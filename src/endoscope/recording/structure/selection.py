@@ -83,9 +83,11 @@ class Selection:
         functions = [entry for entry in captured.entries if entry.function >= 0]
         if not functions or not self.patterns or captured.tracer is None:
             return
+        from endoscope.capture.record.values import TensorStore
         from endoscope.capture.views.result import Trace
 
-        trace = Trace(captured.tracer.recorder, "step")
+        recorder = captured.tracer.recorder
+        trace = Trace(recorder, TensorStore(recorder), "step")
         trace.seal()
         ops = [trace.op_at(node) for node in range(len(captured.tracer.recorder.nodes))]
         marks = [selector.mark(ops, trace.graph_data.parents) for selector in self.patterns]

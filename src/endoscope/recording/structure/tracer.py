@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endoscope.capture.data.calls import OUTSIDE, Call
+from endoscope.capture.data.functions import FunctionFacts
+from endoscope.capture.data.nodes import slots_of
 from endoscope.capture.patch.patches import activate, deactivate
-from endoscope.capture.record.calls import OUTSIDE, Call
-from endoscope.capture.record.functions import FunctionFacts
 from endoscope.capture.record.hot_path import attach
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import slots_of
 from endoscope.capture.record.regions import version_of
 from endoscope.recording.hooks.modes import put_on, quiet, take_off
 from endoscope.recording.hooks.outside import Op, selects

@@ -10,7 +10,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from endoscope.errors import NotARecording
 from endoscope.layout.compose import Layout, Memory, arrange
@@ -20,6 +20,7 @@ from endoscope.layout.pins import Pin
 from endoscope.layout.recorded import Recorded, RecordedTree
 from endoscope.layout.sizes import sized
 from endoscope.layout.spine import alone
+from endoscope.layout.tree import Tree
 from endoscope.server import wire
 from endoscope.server.answers import to_json
 
@@ -29,11 +30,24 @@ _VALUE_LETTERS = 8  # kept free beside the shape, while colours show a statistic
 IS_OPEN, IS_CHIP, IS_SHARED, IS_WIDE = 1, 2, 4, 8
 
 
+class Drawn(Protocol):
+    """What can be opened and closed in a graph, whatever it is a graph of."""
+
+    tree: Tree
+    records: list[list[int]]  # part -> positions of its tensors
+    part_of: list[int]  # the other way
+
+    @property
+    def has_history(self) -> bool: ...
+    def box_texts(self, box: Box) -> tuple[str, str]: ...
+    def face(self, module: int) -> int: ...
+
+
 @dataclass(slots=True)
 class Drawable:
     """A graph that somebody looks at."""
 
-    tree: RecordedTree
+    tree: Drawn
     memory: Memory = field(default_factory=dict)
 
 
@@ -77,20 +91,20 @@ def picture(drawable: Drawable, open_: Iterable[str] | None, pins: Mapping[str, 
     folded = fold(tree.tree, opened)
     texts = [tree.box_texts(box) for box in folded.boxes]
     placed = {number: pins[key] for number, key in enumerate(_keys(tree, folded)) if key in pins} if pins else {}
-    wide = alone(folded)
+    wide = alone(folded) if tree.has_history else [False] * len(folded.boxes)
     strips = [_has_strip(tree, box, is_wide) for box, is_wide in zip(folded.boxes, wide, strict=True)]
     layout = arrange(sized(folded, texts, strips, placed, _VALUE_LETTERS, wide), drawable.memory)
     return _packed(tree, folded, layout, texts, sorted(opened), wide)
 
 
-def _opened(tree: RecordedTree, asked: Iterable[str] | None) -> set[str]:
+def _opened(tree: Drawn, asked: Iterable[str] | None) -> set[str]:
     if asked is None:
         return opened_at_first(tree.tree)
     found = set(asked)
     return {module.address for module in tree.tree.modules[1:]} if EVERYTHING in found else found
 
 
-def _keys(tree: RecordedTree, folded: Folded) -> list[str]:
+def _keys(tree: Drawn, folded: Folded) -> list[str]:
     """As pins name boxes: "n:" and a node, or "g:" and a module."""
     parts, modules = tree.tree.graph.parts, tree.tree.modules
     return [
@@ -98,7 +112,7 @@ def _keys(tree: RecordedTree, folded: Folded) -> list[str]:
     ]
 
 
-def _has_strip(tree: RecordedTree, box: Box, is_wide: bool) -> bool:
+def _has_strip(tree: Drawn, box: Box, is_wide: bool) -> bool:
     """Whether a box holds several tensors, which are shown as cells. A wide module shows its history in their place."""
     if box.open or box.is_chip:
         return False
@@ -106,7 +120,7 @@ def _has_strip(tree: RecordedTree, box: Box, is_wide: bool) -> bool:
 
 
 def _packed(
-    tree: RecordedTree, folded: Folded, layout: Layout, texts: Sequence[tuple[str, str]], opened: list[str],
+    tree: Drawn, folded: Folded, layout: Layout, texts: Sequence[tuple[str, str]], opened: list[str],
     wide: Sequence[bool],
 ) -> bytes:  # fmt: skip
     boxes = folded.boxes
@@ -146,7 +160,7 @@ def _packed(
     return b"".join([*pieces, points.tobytes()])
 
 
-def _record(tree: RecordedTree, box: Box) -> int:
+def _record(tree: Drawn, box: Box) -> int:
     """The tensor that stands for a box; -1 for an open one."""
     if box.open:
         return -1

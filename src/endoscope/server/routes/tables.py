@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Any
 
 import pyarrow as pa
@@ -13,15 +11,12 @@ from starlette.routing import Route
 
 from endoscope.errors import BadArgument
 from endoscope.query import arrays, bulk, one_sample
-from endoscope.query import layers as layered
-from endoscope.query.recording import Recording
 from endoscope.query.series import Metrics
 from endoscope.query.steps import Step
 from endoscope.server import wire
 from endoscope.server.answers import as_arrow, as_floats
+from endoscope.server.kept import Kept
 from endoscope.server.routes import asked
-
-_HEATS_KEPT = 12  # four megabytes each for a thousand tensors and a thousand steps
 
 
 def step(request: Request) -> Response:
@@ -89,7 +84,7 @@ def histograms(request: Request) -> Response:
 def heat(request: Request) -> Response:
     recording = asked.trial_of(request)
     of, statistic = asked.text(request, "of") or "value", asked.text(request, "statistic") or "mean"
-    found = _heats(request).get(recording, of, statistic)
+    found = _kept(request).matrix(recording, of, statistic)
     pass_ = asked.whole(request, "pass")
     if pass_ is not None:
         found = bulk.of_pass(recording, found, pass_)
@@ -105,7 +100,7 @@ def layers(request: Request) -> Response:
     """The same for layers × steps: what is not a number says why, and some statistics are made of others."""
     recording = asked.trial_of(request)
     of, statistic = asked.text(request, "of") or "value", asked.text(request, "statistic") or "abs_mean"
-    found = layered.layers(recording, of, statistic, asked.text(request, "rows") or "", _heats(request).get)
+    found = _kept(request).layers(recording, of, statistic, asked.text(request, "rows") or "")
     names, length = bulk.names_of(recording, found.keys), max(found.values.shape[1], 1)
     names = names if found.values.shape[1] else names.slice(0, 0)
     for name, flat in (("values", found.values.reshape(-1)), ("states", found.states.reshape(-1))):
@@ -113,28 +108,9 @@ def layers(request: Request) -> Response:
     return as_arrow(names, {"ordinals": found.ordinals.tolist()})
 
 
-class Heats:
-    """The matrices that were asked for last; a trial that has grown needs new ones."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[object, ...], bulk.Matrix] = OrderedDict()
-
-    def get(self, recording: Recording, of: str, statistic: str) -> bulk.Matrix:
-        key = (recording, recording.tables.state, of, statistic)
-        with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                found = self._kept[key] = bulk.matrix(recording, of, statistic)
-                while len(self._kept) > _HEATS_KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return found
-
-
-def _heats(request: Request) -> Heats:
-    found = request.app.state.heats
-    assert isinstance(found, Heats)
+def _kept(request: Request) -> Kept:
+    found = request.app.state.kept
+    assert isinstance(found, Kept)
     return found
 
 

@@ -67,6 +67,11 @@ def start(request: Request) -> Response:
     library = asked.library_of(request)
     library.look_again()
     addresses = ["catalog", "overview", *_first(library)]
+    return joined(request, addresses)
+
+
+def joined(request: Request, addresses: list[str]) -> Response:
+    """The answers at several addresses as one."""
     return _joined(addresses, [_answer(request, address) for address in addresses])
 
 
@@ -123,7 +128,7 @@ def _answer(request: Request, address: str) -> Response:
     here = request.scope["path"].rpartition("/")[0] + "/"
     scope = {**request.scope, "path": here + unquote(path), "query_string": query.encode()}
     try:
-        for route in _ROUTES:
+        for route in request.app.state.questions:
             match, found = route.matches(scope)
             if match is Match.FULL:
                 answer = found["endpoint"](Request({**scope, **found}))
@@ -150,5 +155,6 @@ def _pieces(head: bytes, answers: list[Response]) -> Iterator[bytes]:
         yield bytes(-_size(answer) % 8)
 
 
-_ROUTES: list[Route] = [*trials.ROUTES, *tables.ROUTES, *layout.ROUTES, *overview.ROUTES]
+#: What may be asked for together, where trials are served.
+QUESTIONS: list[Route] = [*trials.ROUTES, *tables.ROUTES, *layout.ROUTES, *overview.ROUTES]
 ROUTES = [Route("/api/together", together), Route("/api/start", start)]

@@ -25,7 +25,7 @@ def catalog(request: Request) -> Response:
     library.look_again()
     known, opened = summaries_of(request).look(), library.opened()
     trials = [_summary(name, known[name], opened.get(name)) for name in library.names if name in known]
-    return as_json(wire.Catalog(version=__version__, root=str(library.path), trials=trials))
+    return as_json(wire.Catalog(version=__version__, root=str(library.path), trials=trials, trace=None))
 
 
 def _summary(name: str, known: Known, opened: Recording | None) -> wire.TrialSummary:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
+from endoscope.capture.data.nodes import Meta, slots_of
+from endoscope.capture.data.record import Overwritten
 from endoscope.capture.patch.torch_private import DisableTorchFunction
 from endoscope.capture.record.fingerprint import fingerprint
 from endoscope.capture.record.recorder import Recorder
-from endoscope.capture.record.records import Meta, meta_of, slots_of
-from endoscope.capture.record.regions import storage_key, unwrapped
+from endoscope.capture.record.records import meta_of
+from endoscope.capture.record.regions import is_uninitialised, storage_key, unwrapped
 from endoscope.errors import ValueChanged, ValueNotKept
 
 
@@ -70,6 +74,30 @@ class TensorStore:
         device = self._device(slot)
         return Meta(raw.shape, raw.dtype, device, differentiable, raw.grad_fn.__name__ if differentiable else None)
 
+    def piece(self, slot: int) -> Any:
+        """A value that is not in memory, to be written elsewhere without being held; None for all others."""
+        return None
+
+    def random_state(self, node: int) -> Any:
+        draw = self.recorder.rng.get(node)
+        return draw.state if draw else None
+
+    def shape(self, slot: int) -> tuple[int, ...]:
+        """Asks for nothing else: after a look at `grad_fn`, torch cannot let go of a long chain without recursion."""
+        recorder = self.recorder
+        meta = recorder.metas.get(slot)
+        raw = recorder.nodes[recorder.slot_node[slot]]
+        if meta is None and (recorder.full or raw.func is None):
+            return self.shape_of(recorder.dereference(recorder.objects[slot])) or ()
+        return tuple(raw.shape if meta is None else meta.shape)
+
+    def shape_of(self, argument: Any) -> tuple[int, ...] | None:
+        """The shape of a tensor among arguments; None where only a placeholder was kept."""
+        if not isinstance(argument, torch.Tensor):
+            return None
+        with_sizes = argument.is_nested or is_uninitialised(argument)
+        return tuple(meta_of(argument).shape if with_sizes else argument.shape)
+
     def _device(self, slot: int) -> torch.device:
         """Where it is not noted it is that of the first argument, and so on upwards; remembered on the way back."""
         chain: list[int] = []
@@ -117,7 +145,3 @@ class TensorStore:
                 "you ask for them."
             )
         return gradients.of(slot)
-
-
-class Overwritten(Exception):
-    """The kept tensor is not what it was."""

@@ -144,6 +144,8 @@ summary { margin: 16px 0 8px; font-weight: 600; cursor: pointer; }
 .overview { margin-bottom: 16px; }
 .overview, .modules { display: block; overflow-x: auto; }
 .modules tr > * { width: 30%; }
+.listing { display: block; overflow: auto; max-height: 900px; width: fit-content; max-width: 100%; }
+.listing tr > * { white-space: nowrap; min-width: 0; max-width: 42em; overflow: hidden; text-overflow: ellipsis; }
 .overview tr > * { width: 1%; white-space: nowrap; }
 .overview tr > :last-child { width: 100%; min-width: 14em; white-space: normal; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); gap: 0 16px;

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from endoscope.capture.record.aliasing import Read
-from endoscope.capture.record.source import NO_POSITION, Position
+from endoscope.capture.data.nodes import NO_POSITION, Position, Read
 from endoscope.schema.ops import Kind
 
+if TYPE_CHECKING:
+    import torch
+
 OUTSIDE = -1  # instead of the number of a call: outside of every module
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleName:
+    """Stands for a module in a trace from a file."""
+
+    address: str
+    type: str  # name of its class
 
 
 @dataclass(slots=True)
@@ -34,6 +42,11 @@ class Call:
         return isinstance(self.module, str)
 
     @property
+    def type(self) -> str:
+        """The class of the module."""
+        return self.module.type if self.module.__class__ is ModuleName else type(self.module).__name__
+
+    @property
     def key(self) -> Hashable:
         """Equal for calls of the same module or function."""
         return self.module if isinstance(self.module, str) else id(self.module)
@@ -46,7 +59,7 @@ class Calls:
         self.entries: list[Call] = []
         self.current = OUTSIDE
         self._passes: dict[Hashable, int] = {}
-        self.addresses: dict[int, tuple[str, torch.nn.Module]] = {}  # id of module -> address
+        self.addresses: dict[int, tuple[str, Any]] = {}  # id of module -> address
         self.named: dict[int, tuple[Kind, str, torch.Tensor]] = {}  # id of tensor -> parameter or buffer
         self.namespace: dict[str, Any] = {}  # the names a plain function sees
         self._nameless: dict[str, int] = {}
@@ -97,15 +110,19 @@ class Calls:
 
     def first_name(self, name: str) -> str | None:
         """Shared modules and tied weights have several names; all look-ups go by the first."""
+        return self.other_names().get(name)
+
+    def other_names(self) -> dict[str, str]:
+        """Names of modules, parameters and buffers that have more than one -> the first."""
+        found: dict[str, str] = {}
         for prefix, root in self._roots:
             for other, part in root.named_modules(remove_duplicate=False):
-                if prefix + other == name:
-                    return self.addresses[id(part)][0]
+                found.setdefault(prefix + other, self.addresses[id(part)][0])
             tensors = (*root.named_parameters(remove_duplicate=False), *root.named_buffers(remove_duplicate=False))
             for other, tensor in tensors:
-                if prefix + other == name and id(tensor) in self.named:
-                    return self.named[id(tensor)][1]
-        return None
+                if id(tensor) in self.named:
+                    found.setdefault(prefix + other, self.named[id(tensor)][1])
+        return {name: first for name, first in found.items() if name != first}
 
     def name_for(self, thing: Any) -> str:
         """A name for something that is not part of the target: what the user calls it, or its class."""

@@ -1,0 +1,42 @@
+"""The lines of code around an operation. Only files that the trace itself names are read, found by its operation."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from typing import Any
+
+from endoscope.server import wire
+
+_AROUND = 8  # lines before and after
+
+
+def code_of(op: Any, started: float) -> wire.TraceCode:
+    """`started`: when the trace was taken, in seconds; what was changed later may have moved."""
+    source = op.source
+    if source is None:
+        return _none("", 0, f"No line of code made {op.label}: it is {_kind(str(op.kind))}.")
+    linecache.checkcache(source.file)
+    lines = linecache.getlines(source.file)
+    if not lines:
+        return _none(source.file, source.line, f"The file {source.file} cannot be read here.")
+    if source.line > len(lines):
+        return _none(
+            source.file, source.line, f"{source.file} has only {len(lines)} lines now: it is not what was traced."
+        )
+    first = max(1, source.line - _AROUND)
+    note = ""
+    if started and os.path.isfile(source.file) and os.path.getmtime(source.file) > started:
+        note = "The file was changed after the trace was taken: lines may have moved."
+    shown = [line.rstrip("\n")[:500] for line in lines[first - 1 : source.line + _AROUND]]
+    return wire.TraceCode(
+        file=source.file, line=source.line, function=source.function, first=first, lines=shown, problem=note
+    )
+
+
+def _none(file: str, line: int, problem: str) -> wire.TraceCode:
+    return wire.TraceCode(file=file, line=line, function="", first=0, lines=[], problem=problem)
+
+
+def _kind(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
