@@ -12,6 +12,7 @@ import endoscope
 from endoscope.cli import main
 from endoscope.errors import LookupFailed, ValueNotKept
 from endoscope.query.recording import Recording
+from endoscope.query.summary import summarise
 from endoscope.store.writer import TrialWriter
 from tests.query.ranks.made_up import DATA, TWO_BY_TWO, Part, Step, part, placed, sharded, write_rank
 
@@ -274,3 +275,11 @@ def test_one_of_two_ranks_has_ended(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["ls", str(tmp_path)]) == 0
     listed = capsys.readouterr().out
     assert "finished" in listed and "1 of 2" in listed
+
+
+def test_a_summary_counts_the_steps_of_all_ranks(tmp_path: Path) -> None:
+    for first, second in (([0, 1, 2], [0, 1, 2]), ([0, 1, 2, 4], [0, 2]), ([0, 1], [0, 1, 5])):
+        path = _two(tmp_path / f"{len(first)}{len(second)}", first, second)
+        found = summarise(endoscope.open(path))
+        steps = endoscope.open(path).steps
+        assert (found.steps, found.last_step) == (len(steps), steps[-1].number)
