@@ -37,6 +37,7 @@ class Structure(NamedTuple):
     graph: dict[str, Any] | None  # None: not known
     recorder: StepRecorder | None  # operations of the traced step
     slots: list[int]  # of all captured tensors there
+    copies: frozenset[int] = frozenset()  # captured tensors that all processes of a tensor-parallel group have
 
     @property
     def hash(self) -> str:

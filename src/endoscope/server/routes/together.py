@@ -88,6 +88,9 @@ def _first(library: Library) -> list[str]:
     if not readable:
         return []
     name, recording = max(readable, key=lambda found: (len(found[1].steps) > 0, found[1].created))
+    if recording.world_size > 1 and len(recording.ranks) == 1:  # one rank alone has recorded: there is no whole
+        name = f"{name}:rank-{recording.ranks[0]}"
+        recording = library.get(name)
     here, steps = f"trials/{quote(name, safe='')}", recording.steps
     newest = [f"{here}/steps/{steps[-1].number}?type={quote(steps[-1].type, safe='')}"] if steps else []
     hashes = list(dict.fromkeys(step.graph for step in steps if step.graph))[-_MOST_GRAPHS:]
