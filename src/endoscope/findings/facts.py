@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from endoscope.errors import EndoscopeError
-from endoscope.findings.curves import Curve, first_level, has_fallen, last_level, loss_curves, metric_curves, stays_low
+from endoscope.findings.curves import Curve, loss_curves, metric_curves
 from endoscope.findings.functions import LOSSES_OF_NUMBERS, MADE_IN_PLACE
 from endoscope.findings.rows import Rows, Tensor
 from endoscope.findings.siblings import read_together
 from endoscope.findings.structure import Place, Structure
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
-from endoscope.schema.recording import GRADIENT
+from endoscope.schema.recording import GRADIENT, OF_THIS_RANK, USED
 from endoscope.store.streams import to_numpy
 
 
@@ -64,12 +64,12 @@ class Facts:
     @cached_property
     def used_gradients(self) -> Rows:
         """What the optimizer used, where that is recorded beside the gradients of single losses or ranks."""
-        return self._rows("gradient", "gradient")
+        return self._rows(USED, USED)
 
     @cached_property
     def local_gradients(self) -> Rows:
         """What one rank computed, before the ranks reduce it."""
-        return self._rows("local_gradient", "local_gradient")
+        return self._rows(OF_THIS_RANK, OF_THIS_RANK)
 
     @cached_property
     def parameter_gradients(self) -> np.ndarray:
@@ -128,17 +128,6 @@ class Facts:
     def losses(self) -> list[Curve]:
         """The losses that are trained on."""
         return loss_curves(self.recording, self.values, self.numbers, self.types)
-
-    @cached_property
-    def learns_well(self) -> bool:
-        """Whether the one loss has fallen far and stays low, as those on held-out data do, and scores have risen."""
-        held_out = [curve for curve in self.metrics if curve.is_loss and curve.is_held_out]
-        if len({curve.name for curve in self.losses}) != 1:
-            return False
-        scores = [curve.finite.values for curve in self.metrics if curve.is_score]
-        rises = all(last_level(values) > first_level(values) for values in scores if len(values) >= 4)
-        falls = all(map(has_fallen, self.losses)) and all(stays_low(one) for one in held_out if len(one) >= 4)
-        return falls and rises
 
     @cached_property
     def metrics(self) -> list[Curve]:
