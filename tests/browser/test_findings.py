@@ -118,7 +118,8 @@ def test_a_click_leads_to_what_shows_it_and_the_address_reproduces_it(home: str,
         for words in (*finding.causes, *finding.remedies, f"threshold {finding.threshold}", Path(finding.source).name):
             expect(entry).to_contain_text(plain(words))
         assert selected_in_graph(seen) == NODE and step_shown(seen) == 6
-    expect(entry.get_by_role("listitem").filter(has_text="all samples of a batch give nearly the same result").first).to_be_visible()
+    follower = entry.get_by_role("listitem").filter(has_text="all samples of a batch give nearly the same result")
+    expect(follower.first).to_be_visible()
     head(seen, finding.title).click()  # closes it; the view stays
     settle(seen)
     assert "finding" not in state_of(seen) and step_shown(seen) == 6
