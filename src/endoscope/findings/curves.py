@@ -13,6 +13,9 @@ from endoscope.findings.rows import Rows, Tensor
 from endoscope.query.recording import Recording
 
 _LOSS = re.compile(r"loss|nll|cross.?entropy|\bmse\b|\bce\b", re.IGNORECASE)
+_SCORE = re.compile(
+    r"reward|return|\bacc|accuracy|_acc\b|\bf1\b|\bauc\b|score|\br2\b|success|win.?rate|\bwon\b|\bwins\b", re.IGNORECASE
+)
 _HELD_OUT = re.compile(r"val|test|eval|held", re.IGNORECASE)
 
 
@@ -34,6 +37,11 @@ class Curve:
     def is_held_out(self) -> bool:
         """Measured on data that is not trained on, going by its name."""
         return _HELD_OUT.search(self.name) is not None
+
+    @property
+    def is_score(self) -> bool:
+        """It should rise, going by its name."""
+        return _SCORE.search(self.name) is not None
 
     @property
     def finite(self) -> Curve:
@@ -62,9 +70,13 @@ def loss_curves(recording: Recording, values: Rows, numbers: np.ndarray, types: 
     found = [Curve(c.name, c.numbers, c.values, c.types, by_name.get(c.name)) for c in metrics]
     named = {curve.name for curve in found}
     if tensors and not (len(by_name) == 1 and found):
+        passes: dict[str, list[Tensor]] = {}
         for tensor in tensors:
-            if tensor.node not in named:
-                found += _curves_of(tensor, values["mean"][tensor.row], numbers, types)
+            passes.setdefault(tensor.node, []).append(tensor)
+        for name, group in passes.items():
+            if name not in named:
+                over_passes = np.nanmean(values["mean"][[tensor.row for tensor in group]].astype(np.float64), axis=0)
+                found += _curves_of(group[0], over_passes, numbers, types)
     return found
 
 

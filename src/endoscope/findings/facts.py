@@ -17,12 +17,13 @@ import numpy as np
 
 from endoscope.errors import EndoscopeError
 from endoscope.findings.curves import Curve, loss_curves, metric_curves
+from endoscope.findings.functions import LOSSES_OF_NUMBERS, MADE_IN_PLACE
 from endoscope.findings.rows import Rows, Tensor
 from endoscope.findings.siblings import read_together
 from endoscope.findings.structure import Place, Structure
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
-from endoscope.schema.recording import GRADIENT
+from endoscope.schema.recording import GRADIENT, OF_THIS_RANK, USED
 from endoscope.store.streams import to_numpy
 
 
@@ -63,12 +64,12 @@ class Facts:
     @cached_property
     def used_gradients(self) -> Rows:
         """What the optimizer used, where that is recorded beside the gradients of single losses or ranks."""
-        return self._rows("gradient", "gradient")
+        return self._rows(USED, USED)
 
     @cached_property
     def local_gradients(self) -> Rows:
         """What one rank computed, before the ranks reduce it."""
-        return self._rows("local_gradient", "local_gradient")
+        return self._rows(OF_THIS_RANK, OF_THIS_RANK)
 
     @cached_property
     def parameter_gradients(self) -> np.ndarray:
@@ -203,6 +204,29 @@ class Facts:
     def rates(self) -> list[Curve]:
         """The learning rates, as the recorder has read them from the optimizers."""
         return [curve for curve in self.metrics if curve.name == "lr" or curve.name.startswith("lr ")]
+
+    @cached_property
+    def is_supervised(self) -> bool:
+        """Whether what is minimised is one of the loss functions itself: others may learn from a batch many times."""
+        types = {self.type_of(tensor) for tensor in self.values.tensors if tensor.key.kind == "loss"}
+        return bool(types & {said["type"] for said in self.remarks("loss")})
+
+    def has_no_level(self, loss: Tensor | None) -> bool:
+        """Whether a loss tells samples from others, more or harder ones at each step: its targets are made in place."""
+        node = loss.node if loss is not None else ""
+        of_loss = [said for said in self.remarks("loss") if said["node"] == node and len(said["reads"]) > 1]
+        widths = {tuple(said["shapes"][0][1:]) for said in of_loss}
+        return len(widths) > 1 or any(said["reads"][1] in MADE_IN_PLACE for said in of_loss)
+
+    def is_compared(self, tensor: Tensor) -> bool:
+        """Whether a loss function was called with a target of this shape, but for the number of samples."""
+        own = tensor.key.shape
+        for said in self.remarks("loss"):
+            if len(said["shapes"]) > 1 and said["reads"][1] not in MADE_IN_PLACE:
+                shape, of_numbers = tuple(said["shapes"][1]), said["type"] in LOSSES_OF_NUMBERS
+                if len(shape) == len(own) and shape[1:] == own[1:] and (tensor.is_float or not of_numbers):
+                    return True
+        return False
 
     def is_made(self, tensor: Tensor) -> bool:
         """Whether a recorded tensor of this step was computed into it: what another network made is no data."""

@@ -10,8 +10,8 @@ from endoscope.findings.check import LEARNING_RATE, STANDSTILL, START, Check, Li
 from endoscope.findings.curves import fall, first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
+from endoscope.findings.health import guessing
 
-_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
 _END = 0.3  # of a curve, that tells where it ends
 
 
@@ -20,7 +20,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if len({curve.name for curve in facts.losses}) != 1:
         return  # losses that work against each other need not go down
     curves = [curve for curve in facts.losses if len(curve.finite) >= limits["steps"]]
-    chance, words = _chance(facts)
+    chance, words = guessing(facts)
     if chance and all(_is_at(curve.finite.values, chance, limits) for curve in curves):
         for curve in curves:
             last = last_level(curve.finite.values, _END)
@@ -30,7 +30,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and {words} costs "
                 f"{chance:.4g}: nothing is learned about the targets.",
                 value=last / chance, threshold=1 - limits["chance"], remedies=CHECK.remedies[:1] + _AT_CHANCE,
-                causes=_NO_INFORMATION + CHECK.causes, **curve.at(np.arange(len(curve))),
+                causes=(_RARE if chance < limits["rare"] else ()) + _NO_INFORMATION + CHECK.causes,
+                **curve.at(np.arange(len(curve))),
             )  # fmt: skip
         return
     if not all(_stands(curve.finite.values, limits) for curve in curves):
@@ -55,40 +56,21 @@ def _change(gain: float) -> str:
     return f"{told} {'less' if gain > 0 else 'more'}"
 
 
-def _chance(facts: Facts) -> tuple[float, str]:
-    """What it costs to answer the same for every sample, and in which words; 0 if that is not known."""
-    losses = facts.remarks("loss")
-    if len(losses) != 1 or len(losses[0]["shapes"]) < 2:
-        return 0.0, ""
-    type_, shapes = losses[0]["type"], losses[0]["shapes"]
-    if type_ in _OF_CLASSES and len(shapes[0]) == 2 and len(shapes[1]) == 1 and shapes[0][1] > 1:
-        return float(np.log(shapes[0][1])), f"guessing among {shapes[0][1]} classes"
-    targets = [t for t in facts.values.tensors if t.key.kind == "target" and t.is_float]
-    if len(targets) != 1:
-        return 0.0, ""
-    rows, row = facts.values, targets[0].row
-    there = rows.there[row]
-    mean, std = rows["mean"][row, there].astype(np.float64), rows["std"][row, there].astype(np.float64)
-    if type_ == "mse_loss" and len(mean):
-        return float((std**2).mean() + mean.var()), "always saying the mean of the targets"
-    if (
-        type_ == "binary_cross_entropy_with_logits"
-        and len(mean)
-        and set(np.unique(rows["max"][row, there])) <= {0.0, 1.0}
-    ):
-        p = float(np.clip(mean.mean(), 1e-6, 1 - 1e-6))
-        return float(-p * np.log(p) - (1 - p) * np.log(1 - p)), "always saying how often the answer is yes"
-    return 0.0, ""
-
-
 def _is_at(values: np.ndarray, chance: float, limits: Limits) -> bool:
     """In the end, and never clearly better."""
     if len(values) < limits["chance_steps"]:
         return False
-    parts = [float(np.median(part)) for part in np.array_split(values, 5)]
-    return min(parts) > (1 - limits["chance"]) * chance and parts[-1] < 1.15 * chance
+    parts = [float(part.mean()) for part in np.array_split(values, 5)]  # what guessing costs is a mean, too
+    falls = parts[-1] > 1.15 * chance and parts[-1] < 0.95 * parts[-3]  # it may come there yet
+    level = float(values[len(values) // 3 :].mean())  # one part is noisy
+    never = level > (1 - limits["chance"]) * chance and min(parts) > (1 - 2 * limits["chance"]) * chance
+    return never and parts[-1] < 2 * chance and not falls
 
 
+_RARE = (
+    "One answer is so rare that always giving the other costs next to nothing: a class imbalance, which pos_weight or "
+    "other weights of the classes make up for.",
+)
 _NO_INFORMATION = (
     "Labels carry no information about the inputs: they were shuffled separately, or belong to other samples.",
     "Samples are mixed up on the way through the model, so that it answers for another sample.",
@@ -122,7 +104,7 @@ CHECK = Check(
     description="The loss has not gone down since the beginning.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.03, "chance_steps": 40},
+    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.03, "chance_steps": 40, "rare": 0.2},
     explained_by=(*STANDSTILL, *LEARNING_RATE, *START),
     causes=(
         "A learning rate that is far too small, or too large.",

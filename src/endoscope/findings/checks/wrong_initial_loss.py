@@ -25,6 +25,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             continue
         value, expected = float(rows["mean"][tensor.row, there[0]]), math.log(classes)
         ratio = value / expected
+        if facts.has_no_level(tensor):
+            continue  # there is no number of classes
         if limits["low"] <= ratio <= limits["high"] or not math.isfinite(ratio):
             continue
         samples = _samples(facts, tensor)
@@ -69,6 +71,7 @@ CHECK = Check(
     description="The cross entropy of the first step is far from that of guessing.",
     stage=Stage.START,
     run=run,
+    needs_harm=True,
     thresholds={"low": 0.15, "high": 2.5, "latest_step": 1},
     explained_by=START,
     causes=(
