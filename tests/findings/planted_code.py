@@ -206,6 +206,31 @@ def without_eval(folder: Path) -> Path:
     return loop(folder, classifier(nn.BatchNorm1d(16), nn.ReLU()), body)
 
 
+@fault("tiny_batch_norm", "1")
+def two_samples(folder: Path) -> Path:
+    def batches(step: int) -> tuple[Tensor, Tensor]:
+        inputs, labels = blobs(step)
+        return inputs[:2], labels[:2]
+
+    return train(folder, classifier(nn.BatchNorm1d(16), nn.ReLU()), batches=batches, steps=6)
+
+
+@fault("repeated_calls", "heads.0")
+def one_head_three_times(folder: Path) -> Path:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.heads = nn.Linear(8, 16), nn.ModuleList([nn.Linear(16, 3)] * 3)
+
+        def forward(self, x: Tensor) -> list[Tensor]:
+            return [head(self.body(x).relu()) for head in self.heads]
+
+    def loss(outs: list[Tensor], labels: Tensor) -> Tensor:
+        return sum(functional.cross_entropy(out, (labels + n) % 3) for n, out in enumerate(outs))  # type: ignore
+
+    return train(folder, Model(), loss=loss, steps=8)
+
+
 def zeros(model: nn.Module) -> nn.Module:
     """Everything begins at zero."""
     for layer in model:  # type: ignore[attr-defined]

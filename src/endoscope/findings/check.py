@@ -88,6 +88,7 @@ class Check:
     remedies_where: tuple[tuple[Fits, str], ...] = ()  # the same
     thresholds: Limits = field(default_factory=dict)  # name -> default
     quantity: str = ""  # under which the table of healthy trainings has what `value` of a finding is
+    needs_harm: bool = False  # where the loss falls as it should, what it warns of is told as an info only
     evidence: Evidence | None = None  # None: the page goes on to show what it shows
     explained_by: tuple[str, ...] = ()  # checks whose findings are probably causes of this one
 

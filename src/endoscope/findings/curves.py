@@ -13,6 +13,9 @@ from endoscope.findings.rows import Rows, Tensor
 from endoscope.query.recording import Recording
 
 _LOSS = re.compile(r"loss|nll|cross.?entropy|\bmse\b|\bce\b", re.IGNORECASE)
+_SCORE = re.compile(
+    r"reward|return|\bacc|accuracy|_acc\b|\bf1\b|\bauc\b|score|\br2\b|success|win.?rate|\bwon\b|\bwins\b", re.IGNORECASE
+)
 _HELD_OUT = re.compile(r"val|test|eval|held", re.IGNORECASE)
 
 
@@ -34,6 +37,11 @@ class Curve:
     def is_held_out(self) -> bool:
         """Measured on data that is not trained on, going by its name."""
         return _HELD_OUT.search(self.name) is not None
+
+    @property
+    def is_score(self) -> bool:
+        """It should rise, going by its name."""
+        return _SCORE.search(self.name) is not None
 
     @property
     def finite(self) -> Curve:
@@ -62,9 +70,13 @@ def loss_curves(recording: Recording, values: Rows, numbers: np.ndarray, types: 
     found = [Curve(c.name, c.numbers, c.values, c.types, by_name.get(c.name)) for c in metrics]
     named = {curve.name for curve in found}
     if tensors and not (len(by_name) == 1 and found):
+        passes: dict[str, list[Tensor]] = {}
         for tensor in tensors:
-            if tensor.node not in named:
-                found += _curves_of(tensor, values["mean"][tensor.row], numbers, types)
+            passes.setdefault(tensor.node, []).append(tensor)
+        for name, group in passes.items():
+            if name not in named:
+                over_passes = np.nanmean(values["mean"][[tensor.row for tensor in group]].astype(np.float64), axis=0)
+                found += _curves_of(group[0], over_passes, numbers, types)
     return found
 
 
@@ -124,3 +136,18 @@ def fall(values: np.ndarray, share: float = 0.2) -> float:
     """From where it begins to where it ends, as a part of where it begins; 0 where that cannot be told."""
     first = first_level(values) if len(values) else 0.0
     return (first - last_level(values, share)) / abs(first) if first else 0.0
+
+
+def has_fallen(curve: Curve) -> bool:
+    """By more than half, and it is not on its way back; what may go below zero has no half."""
+    values = curve.values
+    if len(values) < 12 or not np.isfinite(values).all() or (values < 0).any():
+        return False
+    return fall(values) > 0.5 and stays_low(curve)
+
+
+def stays_low(curve: Curve) -> bool:
+    """Whether it ends about where it was lowest, as a part of how far it has come."""
+    values = curve.finite.values
+    parts = [float(np.median(part)) for part in np.array_split(values, min(5, max(len(values) // 2, 1)))]
+    return len(parts) > 0 and parts[-1] - min(parts) <= 0.1 * max(first_level(values) - min(parts), 0.0)

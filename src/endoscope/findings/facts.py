@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from endoscope.errors import EndoscopeError
-from endoscope.findings.curves import Curve, loss_curves, metric_curves
+from endoscope.findings.curves import Curve, first_level, has_fallen, last_level, loss_curves, metric_curves, stays_low
+from endoscope.findings.functions import LOSSES_OF_NUMBERS, MADE_IN_PLACE
 from endoscope.findings.rows import Rows, Tensor
 from endoscope.findings.siblings import read_together
 from endoscope.findings.structure import Place, Structure
@@ -129,6 +130,17 @@ class Facts:
         return loss_curves(self.recording, self.values, self.numbers, self.types)
 
     @cached_property
+    def learns_well(self) -> bool:
+        """Whether the one loss has fallen far and stays low, as those on held-out data do, and scores have risen."""
+        held_out = [curve for curve in self.metrics if curve.is_loss and curve.is_held_out]
+        if len({curve.name for curve in self.losses}) != 1:
+            return False
+        scores = [curve.finite.values for curve in self.metrics if curve.is_score]
+        rises = all(last_level(values) > first_level(values) for values in scores if len(values) >= 4)
+        falls = all(map(has_fallen, self.losses)) and all(stays_low(one) for one in held_out if len(one) >= 4)
+        return falls and rises
+
+    @cached_property
     def metrics(self) -> list[Curve]:
         return metric_curves(self.recording)
 
@@ -203,6 +215,29 @@ class Facts:
     def rates(self) -> list[Curve]:
         """The learning rates, as the recorder has read them from the optimizers."""
         return [curve for curve in self.metrics if curve.name == "lr" or curve.name.startswith("lr ")]
+
+    @cached_property
+    def is_supervised(self) -> bool:
+        """Whether what is minimised is one of the loss functions itself: others may learn from a batch many times."""
+        types = {self.type_of(tensor) for tensor in self.values.tensors if tensor.key.kind == "loss"}
+        return bool(types & {said["type"] for said in self.remarks("loss")})
+
+    def has_no_level(self, loss: Tensor | None) -> bool:
+        """Whether a loss tells samples from others, more or harder ones at each step: its targets are made in place."""
+        node = loss.node if loss is not None else ""
+        of_loss = [said for said in self.remarks("loss") if said["node"] == node and len(said["reads"]) > 1]
+        widths = {tuple(said["shapes"][0][1:]) for said in of_loss}
+        return len(widths) > 1 or any(said["reads"][1] in MADE_IN_PLACE for said in of_loss)
+
+    def is_compared(self, tensor: Tensor) -> bool:
+        """Whether a loss function was called with a target of this shape, but for the number of samples."""
+        own = tensor.key.shape
+        for said in self.remarks("loss"):
+            if len(said["shapes"]) > 1 and said["reads"][1] not in MADE_IN_PLACE:
+                shape, of_numbers = tuple(said["shapes"][1]), said["type"] in LOSSES_OF_NUMBERS
+                if len(shape) == len(own) and shape[1:] == own[1:] and (tensor.is_float or not of_numbers):
+                    return True
+        return False
 
     def is_made(self, tensor: Tensor) -> bool:
         """Whether a recorded tensor of this step was computed into it: what another network made is no data."""

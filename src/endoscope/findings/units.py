@@ -31,7 +31,7 @@ class Units(NamedTuple):
 def backwards(facts: Facts, wanted: set[int], most: int = MOST_STEPS) -> Iterator[Units]:
     """Units of the wanted rows of `facts.values`: the newest step first, at most so many steps, spread evenly."""
     rows = facts.values
-    for place in chosen_steps(len(facts.steps), most)[::-1].tolist():
+    for place in chosen_steps(steps_until(facts, "units"), most)[::-1].tolist():
         batch = facts.recording.tables.batch("units", facts.steps[place])
         if batch is None:
             continue
@@ -46,6 +46,14 @@ def backwards(facts: Facts, wanted: set[int], most: int = MOST_STEPS) -> Iterato
                 tensor = rows.tensors[row]
                 shape = tuple(parts.pop("unit_shape").tolist())
                 yield Units(place, tensor, *(by_feature(parts[n], shape, tensor) for n in ("mean", "std", "abs_max")))
+
+
+def steps_until(facts: Facts, table: str) -> int:
+    """How many steps there are up to the last one with such rows: a run that must save time leaves them out."""
+    count = len(facts.steps)
+    while count and facts.recording.tables.batch(table, facts.steps[count - 1]) is None:
+        count -= 1
+    return count
 
 
 def chosen_steps(count: int, most: int) -> np.ndarray:

@@ -18,9 +18,7 @@ from endoscope.schema.stats import HISTOGRAM_BINS
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """The share of the commonest target, at least."""
     rows = facts.values
-    if not facts.remarks("loss"):
-        return  # as in `unshuffled`
-    for row in rows.rows(_is_class).tolist():
+    for row in rows.rows(lambda tensor: _is_class(tensor) and facts.is_compared(tensor)).tolist():
         there = rows.there[row]
         low, high = rows["min"][row, there], rows["max"][row, there]
         if len(low) < limits["steps"] or not _are_classes(facts, rows.tensors[row], there) or low.min() == high.max():

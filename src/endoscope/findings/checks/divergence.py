@@ -28,6 +28,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 **curve.at(np.flatnonzero(curve.values < 0)),
             )  # fmt: skip
             continue
+        if facts.has_no_level(curve.tensor):
+            continue  # where the others become harder it rises by itself
         factor = last / first if first > 0 and (values > 0).all() else 0.0
         rising = last_level(values, 0.2) >= 0.8 * last_level(values[: max(3, len(values) * 4 // 5)], 0.2)
         if factor < limits["factor"] or not rising:

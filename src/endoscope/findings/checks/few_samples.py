@@ -10,7 +10,7 @@ from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 from endoscope.findings.rows import Rows
-from endoscope.findings.units import MOST_STEPS, chosen_steps
+from endoscope.findings.units import MOST_STEPS, chosen_steps, steps_until
 from endoscope.store.streams import to_numpy
 
 
@@ -48,7 +48,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 def _shares(facts: Facts, rows: Rows, wanted: set[int], least: int) -> dict[int, list[tuple[int, float, int]]]:
     """Row -> (place of the step, share of the largest sample, which sample)."""
     found: dict[int, list[tuple[int, float, int]]] = {}
-    for place in chosen_steps(len(facts.steps), MOST_STEPS).tolist() if wanted else ():
+    for place in chosen_steps(steps_until(facts, "samples"), MOST_STEPS).tolist() if wanted else ():
         batch = facts.recording.tables.batch("samples", facts.steps[place])
         if batch is None:
             continue

@@ -14,7 +14,10 @@ from endoscope.findings.lasting import early, late, median_where
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
-    """Much larger in the end than at first, large by any measure, and still growing."""
+    """Much larger in the end than at first, and still growing; small ones only if nothing is learned meanwhile.
+
+    The logits of a network that learns begin near zero, and may well grow.
+    """
     rows = facts.values
     chosen = rows.rows(lambda t: t.key.kind in ("computed", "output") and t.key.batch_dim >= 0 and t.is_float)
     if not len(chosen):
@@ -23,7 +26,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     first, middle = median_where(std, early(there, 0.15)), median_where(std, late(there, 0.5) & ~late(there, 0.25))
     last = median_where(std, late(there, 0.15))
     growth = last / first
-    bad = (growth > limits["growth"]) & (last > limits["size"]) & (last > 1.2 * middle) & (there.sum(axis=1) >= 12)
+    bad = (growth > limits["growth"]) & (last > 1.2 * middle) & (there.sum(axis=1) >= 12)
+    bad &= last > (limits["small"] if facts.is_supervised and not still_learns(facts) else limits["size"])
     for place in np.flatnonzero(bad).tolist():
         node = rows.tensors[int(chosen[place])].node
         mask = there[place] & (std[place] > limits["growth"] * first[place])
@@ -38,12 +42,23 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         )  # fmt: skip
 
 
+def still_learns(facts: Facts) -> bool:
+    """Whether a loss is clearly lower in the last part than in the middle, or nobody knows a loss."""
+    for curve in facts.losses:
+        values = curve.finite.values
+        third = len(values) // 3
+        if third >= 3 and np.median(values[-third:]) < np.median(values[third : 2 * third]) - 0.02 * abs(values[0]):
+            return True
+    return not facts.losses
+
+
 CHECK = Check(
     name="growing_activations",
     description="The standard deviation of activations keeps growing during training.",
     stage=Stage.FORWARD,
     run=run,
-    thresholds={"growth": 10.0, "size": 10.0},
+    needs_harm=True,
+    thresholds={"growth": 10.0, "size": 10.0, "small": 1.0},
     quantity="growth",
     evidence=Evidence(("std",)),
     explained_by=("asymmetric_range", *LEARNING_RATE, "diverging_weights"),

@@ -9,7 +9,7 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
-from endoscope.findings.functions import NORMALISATIONS
+from endoscope.findings.functions import LOSSES_OF_NUMBERS, NORMALISATIONS
 from endoscope.findings.lasting import lasts, median_where
 from endoscope.findings.rows import Tensor
 
@@ -43,7 +43,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
 
 def _targets(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Of a regression: a network begins near zero, and has far to go."""
-    if not any(said["type"] in _OF_NUMBERS for said in facts.remarks("loss")):
+    if not any(said["type"] in LOSSES_OF_NUMBERS for said in facts.remarks("loss")):
         return
     rows = facts.values
     chosen = rows.rows(lambda t: t.key.kind == "target" and t.is_float and not facts.is_made(t))
@@ -63,9 +63,6 @@ def _targets(facts: Facts, limits: Limits) -> Iterator[Seen]:
             remedies=("Divide targets by their scale, or standardise them, and undo that for predictions.",),
             **facts.steps_where(bad[place]),
         )  # fmt: skip
-
-
-_OF_NUMBERS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
 
 
 def _counts(facts: Facts, tensor: Tensor) -> bool:

@@ -10,24 +10,27 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
-from endoscope.findings.functions import RECTIFIERS, SIGMOIDS
+from endoscope.findings.functions import LOSSES_OF_NUMBERS, RECTIFIERS, SIGMOIDS
 from endoscope.findings.lasting import lasts
 from endoscope.findings.rows import Tensor
 
 _PROBABILITIES = frozenset(("softmax",))
 _OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
 _OF_LOGITS = _OF_CLASSES | {"binary_cross_entropy_with_logits"}
-_NLL = frozenset("nll_loss nll_loss_nd nll_loss2d".split())
-_OF_NUMBERS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
+_NLL = frozenset("nll_loss nll_loss_nd nll_loss2d ctc_loss".split())
+_NEVER_NEGATIVE = _NLL | {"cross_entropy", "cross_entropy_loss", "kl_div", "binary_cross_entropy"}
+_NEVER_NEGATIVE |= {"binary_cross_entropy_with_logits"}
 _LAYERS = frozenset("linear addmm conv1d conv2d conv3d matmul".split())
 _BOUNDED = SIGMOIDS - {"logsigmoid"}
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """From the functions that were called, then from the range of the numbers."""
+    told = False
     for said in facts.remarks("loss"):
         made_by = said["reads"][0] if said["reads"] else ""
         if text := _mismatch(said["type"], made_by):
+            told = True
             yield _seen(facts, said, *text)
     for said in facts.remarks("paired"):
         if said["node"] == "loss" or any(t.node == said["node"] and t.key.kind == "loss" for t in facts.values.tensors):
@@ -38,6 +41,33 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 ("Give both the same shape: `prediction.squeeze(1)`, or `target.unsqueeze(1)`.",),
             )  # fmt: skip
     yield from _out_of_reach(facts, limits)
+    if not told:
+        yield from _negative(facts)
+
+
+def _negative(facts: Facts) -> Iterator[Seen]:
+    """What gets logarithms of probabilities, and targets between 0 and 1, is never below zero."""
+    rows = facts.values
+    for tensor in rows.tensors:
+        type_ = facts.type_of(tensor)
+        bad = rows["mean"][tensor.row] < -1e-4
+        if tensor.key.kind != "loss" or type_ not in _NEVER_NEGATIVE or np.count_nonzero(bad) < 2:
+            continue
+        by_logits = type_ in _OF_LOGITS
+        yield Seen(
+            of_the_run=True, severity=WARNING, title=f"{type_} is negative, which it cannot be of what it expects",
+            detail=f"It is {float(np.nanmin(rows['mean'][tensor.row])):.3g} at the lowest, and below zero at "
+            f"{np.count_nonzero(bad)} recorded steps: it gets "
+            + ("targets that are not between 0 and 1." if by_logits else "no logarithms of probabilities."),
+            value=float(-np.nanmin(rows["mean"][tensor.row])), threshold=0.0, tensor=tensor, cause="negative",
+            causes=(
+                "Targets below 0 or above 1, such as -1 for no, or pixels from 0 to 255."
+                if by_logits
+                else f"log_softmax is missing between the model and {type_}, so the loss has no lower bound.",
+            ),
+            remedies=("Look up what the loss expects, and hand that over.",), also=_read_by(facts, tensor),
+            **facts.steps_where(bad),
+        )  # fmt: skip
 
 
 def _mismatch(loss: str, made_by: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]] | None:
@@ -61,8 +91,8 @@ def _mismatch(loss: str, made_by: str) -> tuple[str, str, tuple[str, ...], tuple
         return (
             "the loss expects logarithms of probabilities and gets something else",
             f"{loss} reads the result of {made_by}, not of log_softmax, so it has no lower bound",
-            ("log_softmax is missing between the model and nll_loss: the loss falls without end.",),
-            ("Use F.cross_entropy, which takes logits, or apply F.log_softmax(…, dim=1) first.",),
+            (f"log_softmax is missing between the model and {loss}: the loss falls without end.",),
+            ("Apply F.log_softmax over the classes first; of single labels, F.cross_entropy takes logits.",),
         )
     if loss == "kl_div" and made_by in _PROBABILITIES | _LAYERS:
         return (
@@ -106,7 +136,7 @@ def _out_of_reach(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Targets on a side that the last activation can never give."""
     rows = facts.values
     for said in facts.remarks("loss"):
-        if said["type"] not in _OF_NUMBERS or len(said["reads"]) < 2:
+        if said["type"] not in LOSSES_OF_NUMBERS or len(said["reads"]) < 2:
             continue
         low, high = _reach(said["reads"][0])
         loss = facts.value_at(said["node"])

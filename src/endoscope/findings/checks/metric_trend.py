@@ -12,7 +12,6 @@ from endoscope.findings.curves import Curve, fall, first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
 
-_SCORE = re.compile(r"reward|return|\bacc|accuracy|_acc\b|\bf1\b|\bauc\b|score|\br2\b|success|win.?rate", re.IGNORECASE)
 _HELD_OUT_WORD = re.compile(r"valid(ation)?|val|test|eval|held.?out", re.IGNORECASE)
 
 
@@ -20,8 +19,9 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """What should rise is told by its name; what belongs together, too."""
     curves = [curve.finite for curve in facts.metrics if len(curve.finite) >= limits["steps"]]
     for curve in curves:
-        if _SCORE.search(curve.name) and not curve.is_held_out:
+        if curve.is_score and not curve.is_held_out:
             yield from _falls(curve, limits)
+            yield from _never_moves(curve, limits)
     for curve in curves:
         if curve.is_held_out:
             own = [other for other in facts.metrics if not other.is_held_out and _same(other.name, curve.name)]
@@ -51,6 +51,26 @@ def _falls(curve: Curve, limits: Limits) -> Iterator[Seen]:
         )  # fmt: skip
 
 
+def _never_moves(curve: Curve, limits: Limits) -> Iterator[Seen]:
+    """The same number for most of the training, and no better than at first: what is learned has no effect on it."""
+    values = curve.values
+    stuck = values[len(values) // 3 :]
+    if len(values) >= limits["stuck_steps"] and np.ptp(stuck) == 0 and stuck[0] <= min(first_level(values), 0.9):
+        yield Seen(
+            of_the_run=True, severity=WARNING, title=f"the metric `{curve.name}` never rises",
+            detail=f"{curve.name} is {stuck[0]:g} at each of the last {len(stuck)} steps, although its name says that "
+            "it should rise.",
+            value=float(stuck[0]), threshold=0.0, cause=f"stuck {curve.name}",
+            causes=(
+                "The policy has collapsed: it takes the same action each time before it has found a reward, as without "
+                "a bonus for entropy, or with one of the wrong sign.",
+                "The metric does not measure what is trained.",
+            ),
+            remedies=("Plot the entropy of what the model chooses.", "Compute the metric by hand for one batch."),
+            **curve.at(np.arange(len(values))),
+        )  # fmt: skip
+
+
 def _apart(curve: Curve, own: list[Curve], limits: Limits) -> Iterator[Seen]:
     """Good on training data, at the level of the start on others: not overfitting, it never got better."""
     for other in (one.finite for one in own):
@@ -59,7 +79,7 @@ def _apart(curve: Curve, own: list[Curve], limits: Limits) -> Iterator[Seen]:
         first, last, training = curve.values[:2].mean(), last_level(curve.values), last_level(other.values)
         began = float(other.values[:2].mean())
         gained, missed = training - began, last - first
-        is_score = _SCORE.search(curve.name) is not None
+        is_score = curve.is_score
         is_better = gained > limits["gain"] if is_score else gained < -0.7 * abs(began) and began > 0
         behind = missed < 0.15 * gained if is_score else missed > 0.15 * gained
         if is_better and behind:
@@ -138,11 +158,10 @@ def _same(name: str, held_out: str) -> bool:
 
 CHECK = Check(
     name="metric_trend",
-    description="A score falls, a held-out metric stays bad while training is good, or a part of the loss does not "
-    "fall.",
+    description="A score falls or never rises, a held-out metric stays bad, or a part of the loss does not fall.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"steps": 5, "sigmas": 6.0, "drop": 0.4, "gain": 0.3, "outweighed": 3.0},
+    thresholds={"steps": 5, "sigmas": 6.0, "drop": 0.4, "gain": 0.3, "outweighed": 20.0, "stuck_steps": 40},
     causes=("The loss does not say what is wanted.",),
     remedies=("Look at what is minimised, and at how the metric is computed.",),
 )

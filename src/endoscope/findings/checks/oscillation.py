@@ -39,6 +39,7 @@ CHECK = Check(
     description="The loss jumps by a large part of its level from step to step, up and down or without getting lower.",
     stage=Stage.LOSS,
     run=run,
+    needs_harm=True,
     thresholds={"jump": 0.6, "steps": 20, "turns": 0.92},
     explained_by=("exploding_gradient", "unshuffled", *LEARNING_RATE, *START),
     causes=("A learning rate that is too large.", "Batches that are very small, or very different."),

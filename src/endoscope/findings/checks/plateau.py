@@ -30,7 +30,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and {words} costs "
                 f"{chance:.4g}: nothing is learned about the targets.",
                 value=last / chance, threshold=1 - limits["chance"], remedies=CHECK.remedies[:1] + _AT_CHANCE,
-                causes=_NO_INFORMATION + CHECK.causes, **curve.at(np.arange(len(curve))),
+                causes=(_RARE if chance < limits["rare"] else ()) + _NO_INFORMATION + CHECK.causes,
+                **curve.at(np.arange(len(curve))),
             )  # fmt: skip
         return
     if not all(_stands(curve.finite.values, limits) for curve in curves):
@@ -85,10 +86,17 @@ def _is_at(values: np.ndarray, chance: float, limits: Limits) -> bool:
     """In the end, and never clearly better."""
     if len(values) < limits["chance_steps"]:
         return False
-    parts = [float(np.median(part)) for part in np.array_split(values, 5)]
-    return min(parts) > (1 - limits["chance"]) * chance and parts[-1] < 1.15 * chance
+    parts = [float(part.mean()) for part in np.array_split(values, 5)]  # what guessing costs is a mean, too
+    falls = parts[-1] > 1.15 * chance and parts[-1] < 0.95 * parts[-3]  # it may come there yet
+    level = float(values[len(values) // 3 :].mean())  # one part is noisy
+    never = level > (1 - limits["chance"]) * chance and min(parts) > (1 - 2 * limits["chance"]) * chance
+    return never and parts[-1] < 2 * chance and not falls
 
 
+_RARE = (
+    "One answer is so rare that always giving the other costs next to nothing: a class imbalance, which pos_weight or "
+    "other weights of the classes make up for.",
+)
 _NO_INFORMATION = (
     "Labels carry no information about the inputs: they were shuffled separately, or belong to other samples.",
     "Samples are mixed up on the way through the model, so that it answers for another sample.",
@@ -122,7 +130,7 @@ CHECK = Check(
     description="The loss has not gone down since the beginning.",
     stage=Stage.LOSS,
     run=run,
-    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.03, "chance_steps": 40},
+    thresholds={"gain": 0.02, "steps": 20, "sigmas": 4.0, "chance": 0.03, "chance_steps": 40, "rare": 0.2},
     explained_by=(*STANDSTILL, *LEARNING_RATE, *START),
     causes=(
         "A learning rate that is far too small, or too large.",

@@ -32,7 +32,12 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         always = len(first) == 1
         quickly = repeated[1:] & (np.ravel(inverse)[1:] == np.ravel(inverse)[:-1]) & (gaps <= 2)
         few = len(first) <= limits["few"] and len(places) >= 3 * limits["few"]
-        if share < limits["share"] or not (always or few or quickly.mean() >= limits["share"] / 2):
+        # A run records ever fewer steps: only steps that are next to each other can tell.
+        in_turn = any(
+            np.count_nonzero(quickly & (gaps == gap)) >= max(limits["pairs"], limits["share"] * np.sum(gaps == gap))
+            for gap in (1, 2)
+        )
+        if not in_turn and (share < limits["share"] or not (always or few)):
             continue
         if not _are_equal(facts, row, places, np.ravel(inverse), first):
             continue
@@ -40,7 +45,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask[places[repeated]] = True
         told = "every recorded step has the same batch" if always else f"{share:.0%} of the batches were seen before"
         yield Seen(
-            of_the_run=True, severity=INFO if always else WARNING, title=told,
+            of_the_run=True, severity=INFO if always or not facts.is_supervised else WARNING, title=told,
             detail=f"Going by the statistics of the input, {told}; reported from {limits['share']:.0%} on."
             + (" That is fine if all the data is one batch." if always else ""),
             value=share, threshold=limits["share"], tensor=rows.tensors[row], **facts.steps_where(mask),
@@ -65,7 +70,7 @@ CHECK = Check(
     description="The same batch comes again within a few steps, or there are only a few batches.",
     stage=Stage.DATA,
     run=run,
-    thresholds={"share": 0.3, "few": 3, "steps": 6},
+    thresholds={"share": 0.3, "few": 3, "pairs": 3, "steps": 6},
     causes=(
         "next(iter(loader)) inside the loop, which begins anew each time.",
         "Workers with the same random seed.",

@@ -60,6 +60,7 @@ CHECK = Check(
     description="Most elements of a sigmoid or tanh are at the ends of its range.",
     stage=Stage.FORWARD,
     run=run,
+    needs_harm=True,
     thresholds={"index": 0.8},
     evidence=Evidence(("q05", "q50", "q95"), units="mean", page="abs_mean"),
     explained_by=(*START, *LEARNING_RATE),

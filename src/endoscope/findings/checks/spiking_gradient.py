@@ -50,6 +50,7 @@ CHECK = Check(
     description="Single steps at which the gradient is many times larger than at the steps before.",
     stage=Stage.BACKWARD,
     run=run,
+    needs_harm=True,
     thresholds={"factor": 15.0, "window": 10},
     evidence=Evidence(("norm",), of="gradient", past=True),
     explained_by=LEARNING_RATE,

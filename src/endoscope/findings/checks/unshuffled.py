@@ -16,10 +16,15 @@ from endoscope.findings.rows import Tensor
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     """Spread of the means of batches, compared with the spread within all samples divided by the size of a batch."""
     rows = facts.values
-    if not facts.remarks("loss"):
-        return  # without a function that compares, what counts as a target may be an action, or a step of time
+    # What no function compares with an answer may be an action, or a step of time.
     chosen = rows.rows(
-        lambda t: t.key.kind == "target" and t.key.batch_dim == 0 and _is_flat(t.key.shape) and _are_labels(facts, t)
+        lambda t: (
+            t.key.kind == "target"
+            and t.key.batch_dim == 0
+            and _is_flat(t.key.shape)
+            and _are_labels(facts, t)
+            and facts.is_compared(t)
+        )
     )
     for row in chosen.tolist():
         for type_ in dict.fromkeys(facts.types.tolist()):

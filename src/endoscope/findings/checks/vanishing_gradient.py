@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +45,23 @@ def _over_layers(facts: Facts, limits: Limits) -> Iterator[Seen]:
             title=f"the gradient is only {usual[place]:.1e} times the largest one of the model",
             detail=f"The norm of the gradient is {usual[place]:.1e} times that of the largest gradient of the same "
             f"step; reported below {limits['ratio']:g}.",
-            value=float(usual[place]), threshold=limits["ratio"], tensor=tensor, **facts.steps_where(bad[place]),
+            value=float(usual[place]), threshold=limits["ratio"], tensor=tensor, **_rounding(float(usual[place])),
+            **facts.steps_where(bad[place]),
         )  # fmt: skip
+
+
+def _rounding(ratio: float) -> dict[str, Any]:
+    """A gradient as small as the last bit of others is none: what it is made of cancels."""
+    if ratio > _LAST_BIT:
+        return {}
+    return {"cause": "rounding", "causes": CHECK.causes + _CANCELS}
+
+
+_LAST_BIT = 1e-6  # of 32-bit numbers, of sums of some
+_CANCELS = (
+    "It is a zero gradient but for rounding: what the weight makes cancels out on the way to the loss, such as a "
+    "number that is divided by itself, a router whose one expert always has the weight one, a shift before a softmax.",
+)
 
 
 def _over_time(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -122,6 +138,7 @@ CHECK = Check(
     description="The gradient of a weight, or of an early pass of a recurrence, is tiny beside that of others.",
     stage=Stage.BACKWARD,
     run=run,
+    needs_harm=True,
     thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4, "faded": 0.01},
     quantity="gradient_share",
     evidence=Evidence(("norm",), of="gradient"),

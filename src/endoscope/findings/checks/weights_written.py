@@ -11,6 +11,7 @@ from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
 
 _STATISTICS = ("mean", "norm", "std", "abs_max")
+_LAST_BITS = 1e-6  # of a weight: less is lost in rounding, and changes no statistic
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -18,30 +19,33 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     rows = facts.parameters
     order = np.argsort(facts.numbers, kind="stable")
     returned: dict[int, list[int]] = {}
-    held: list[int] = []
+    held: dict[int, list[int]] = {}
     weights = rows.rows(lambda t: t.is_matrix and facts.trainable.get(t.node, True))
     for row in weights.tolist():
         prints = np.stack([rows[name][row, order] for name in _STATISTICS], axis=1)
         there = ~np.isnan(prints).any(axis=1)
-        moved = facts.parameter_updates[row, order] > 0
+        moved = facts.parameter_updates[row, order] > _LAST_BITS * rows["norm"][row, order]
         if np.count_nonzero(there) < limits["steps"] or np.count_nonzero(moved) < limits["steps"]:
             continue
         places = np.flatnonzero(there)
         changed = np.concatenate([[True], (prints[places][1:] != prints[places][:-1]).any(axis=1)])
-        if not changed[1:].any():
-            held.append(row)
+        since = int(np.flatnonzero(changed)[-1])  # it has not changed any more
+        still = len(places) - 1 - since
+        if still >= max(limits["steps"], limits["held"] * len(places)) and moved[places[since:]].mean() > 0.9:
+            held[row] = order[places[since:]].tolist()
             continue
         back = _returns(prints[places], changed, moved[places])
         if len(back):
             returned[row] = order[places[back]].tolist()
     if held and len(held) == len(weights):
-        tensor = rows.tensors[held[0]]
+        tensor = rows.tensors[next(iter(held))]
+        mask = np.zeros(len(facts.steps), dtype=bool)
+        mask[held[tensor.row]] = True
         yield Seen(
             severity=ERROR, title="what the optimizer adds to the weights is undone before the next step",
-            detail=f"The optimizer moves {len(held)} weights at every step, and at the next one they are what they "
-            "were: something outside of the optimizer writes them back.",
-            value=float(len(held)), threshold=0.0, tensor=tensor, cause="held",
-            **facts.steps_where(facts.parameter_updates[tensor.row] > 0),
+            detail=f"The optimizer moves {len(held)} weights at each of the last {np.count_nonzero(mask)} recorded "
+            "steps, and at the next one they are what they were: something outside of the optimizer writes them back.",
+            value=float(len(held)), threshold=0.0, tensor=tensor, cause="held", **facts.steps_where(mask),
         )  # fmt: skip
     if len(returned) >= max(2, 0.5 * len(weights)) or (returned and len(weights) == 1):
         row = max(returned, key=lambda one: len(returned[one]))
@@ -72,7 +76,7 @@ CHECK = Check(
     description="Something other than the optimizer changes the weights: they are put back, or held where they are.",
     stage=Stage.OPTIMIZER,
     run=run,
-    thresholds={"steps": 4},
+    thresholds={"steps": 4, "held": 0.25},
     evidence=Evidence(("norm",)),
     causes=(
         "load_state_dict, or an initialisation, inside of the training loop.",

@@ -8,6 +8,7 @@ from typing import Any
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
+from endoscope.findings.functions import RECURRENCES
 
 _MIXED = (
     "A softmax or reshape over the dimension of the batch: what the model says of one sample depends on the others.",
@@ -41,6 +42,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             ("A normalisation behind a layer with one unit: its result does not depend on the input.",),
             ("Remove the normalisation there, or normalise over a dimension with more than one number.",),
         )  # fmt: skip
+    yield from _recurrence_over_the_batch(facts)
     for said in facts.remarks("exchanged"):
         yield _seen(
             facts, said, "a view in place of a transpose mixes samples",
@@ -49,6 +51,31 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             ("view or reshape where transpose or permute was meant.",),
             ("Exchange dimensions with transpose(0, 1) or permute.", _PROBE),
         )  # fmt: skip
+
+
+def _recurrence_over_the_batch(facts: Facts) -> Iterator[Seen]:
+    """Its last state has a row for each sequence: as many as the second dimension has, and not as there are samples."""
+    rows = facts.values
+    for tensor in rows.tensors:
+        name, role, pass_ = tensor.place
+        shape = tensor.key.shape
+        state = rows.row_of.get((name, "1", pass_), rows.row_of.get((name, "1.0", pass_)))
+        if facts.type_of(tensor) not in RECURRENCES or role != "0" or len(shape) != 3 or state is None:
+            continue
+        states = rows.tensors[state].key.shape
+        if tensor.key.batch_dim == 0 and len(states) == 3 and states[1] == shape[1] != shape[0]:
+            yield Seen(
+                of_the_run=True, severity=WARNING, title=f"{facts.type_of(tensor)} runs over the samples of the batch",
+                detail=f"It returns the shape {shape}, of {shape[0]} samples, and {states[1]} last states, one for "
+                "each time step: its recurrence goes from sample to sample, over the dimension of the batch, and the "
+                "steps of time know nothing of each other.",
+                value=1.0, threshold=0.0, tensor=tensor, cause="recurrence", causes=_BATCH_FIRST,
+                remedies=("Make it with batch_first=True, or hand over (time, batch, features).", _PROBE),
+                **facts.steps_of(name),
+            )  # fmt: skip
+
+
+_BATCH_FIRST = ("batch_first=True was forgotten: without it the first dimension is time.",)
 
 
 def _constant(facts: Facts, said: dict[str, Any]) -> str:
@@ -77,7 +104,7 @@ def _seen(
 
 CHECK = Check(
     name="wrong_dimension",
-    description="A softmax, normalisation or view over a dimension that was not meant: the batch, or one of size 1.",
+    description="A softmax, recurrence or view over a dimension that was not meant: the batch, or one of size 1.",
     stage=Stage.START,
     run=run,
     evidence=Evidence(("std",)),

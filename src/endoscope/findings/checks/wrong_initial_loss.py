@@ -25,6 +25,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             continue
         value, expected = float(rows["mean"][tensor.row, there[0]]), math.log(classes)
         ratio = value / expected
+        if facts.has_no_level(tensor):
+            continue  # there is no number of classes
         if limits["low"] <= ratio <= limits["high"] or not math.isfinite(ratio):
             continue
         samples = _samples(facts, tensor)
@@ -34,6 +36,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         limit = limits["high"] if ratio > 1 else limits["low"]
         title = f"the first loss is {value:.3g}, and guessing among {classes} classes gives {expected:.3g}"
         yield Seen(
+            of_the_run=True,
             severity=INFO if is_sum else WARNING,
             title="the loss is summed over the batch" if is_sum else title,
             detail=f"It is {value:.3g}; guessing among {classes} classes gives {expected:.3g}"
@@ -68,6 +71,7 @@ CHECK = Check(
     description="The cross entropy of the first step is far from that of guessing.",
     stage=Stage.START,
     run=run,
+    needs_harm=True,
     thresholds={"low": 0.15, "high": 2.5, "latest_step": 1},
     explained_by=START,
     causes=(

@@ -42,6 +42,8 @@ CHECK = Check(
     causes=(
         "Everything behind it is dead: units that are always zero, a saturated function, a clamp.",
         "It is multiplied by zero: a mask, a weight of a loss, or weights that began as zero.",
+        "A derivative in the loss that was made by torch.autograd.grad without create_graph=True, so nothing is "
+        "learned from it.",
     ),
     remedies=(
         "Look at the nodes that read it, towards the loss: which is the first whose gradient is not zero?",

@@ -33,16 +33,16 @@ from endoscope.stats import Measured
 if TYPE_CHECKING:
     from endoscope.recording.structure.learned import Structure
 
-_UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
+_UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next recorded step is traced"
 NOT_OF_THIS_RANK = (
-    "of parameters that are divided among processes it cannot be had what one process has computed before the others "
-    "were added; `gradient` is what the optimizer uses"
+    "for parameters that are divided among processes, the gradient of one process before reduction is not available; "
+    "`gradient` is what the optimizer uses"
 )
 NO_SUM = (
     "each process has a summand of it when the optimizer begins, which is recorded as `local_gradient`. To have the "
     "sum, add them up before optimizer.step(): p.grad = p.grad.redistribute(placements=p.placements)"
 )
-NO_PARTS = "of parameters of fully_shard, the parts of single losses cannot be had; `gradient` is their sum"
+NO_PARTS = "for parameters of fully_shard, the gradients of single losses are not available; `gradient` is their sum"
 NO_NORM = (
     "the norm before clipping is divided among processes; report it yourself, in all of them: "
     "run.metric('norm', norm.full_tensor())"
@@ -129,7 +129,9 @@ class Rows:
                 self._add(name, "value", tensor, dim, root, captured.placement(entry, is_copy=is_copy))
         for loss, (gradient, version) in (root.gradients or {}).items():
             if version >= 0 and version_of(gradient) != version:
-                self.gaps.append(GapRecord(entry.node, GRADIENT + loss, "the gradient was overwritten after it came"))
+                self.gaps.append(
+                    GapRecord(entry.node, GRADIENT + loss, "the gradient was overwritten after it was computed")
+                )
             else:
                 placement = captured.placement(entry, gradient, is_copy=is_copy)
                 self._add(name, GRADIENT + loss, gradient, dim, root, placement)

@@ -124,7 +124,7 @@ class Learned:
             return ""
         self._traced_types.add(type_)
         which = f"steps of type {type_!r}" if type_ else "steps"
-        return f"{which} differ in what they call and compute, so from now on each of them is traced as a whole"
+        return f"{which} differ from each other in what they compute, so from now on each of these steps is traced"
 
     def trace_next(self) -> None:
         """Something was not seen in a hooked step that a traced one sees."""

@@ -30,7 +30,8 @@ from endoscope.schema.ops import Kind
 
 LOSSES = frozenset(
     "cross_entropy cross_entropy_loss nll_loss nll_loss_nd nll_loss2d binary_cross_entropy mse_loss l1_loss huber_loss "
-    "binary_cross_entropy_with_logits smooth_l1_loss kl_div poisson_nll_loss gaussian_nll_loss".split()
+    "binary_cross_entropy_with_logits smooth_l1_loss kl_div poisson_nll_loss gaussian_nll_loss "
+    "ctc_loss".split()
 )
 _SAME_NUMBERS = frozenset(
     "view reshape flatten squeeze unsqueeze contiguous clone to float double half bfloat16 type type_as getitem "

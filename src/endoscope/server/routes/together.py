@@ -37,7 +37,9 @@ _SMALL = 1 << 20  # bytes; more is sent piece by piece
 async def together(request: Request) -> Response:
     addresses = request.query_params.getlist("ask")
     if not 0 < len(addresses) <= _MOST:
-        raise BadArgument(f"{len(addresses)} questions: there must be ask=… at least once, and at most {_MOST} times.")
+        raise BadArgument(
+            f"The address has {len(addresses)} parameters ask=…. It needs at least one, and at most {_MOST}."
+        )
     gone = threading.Event()
     watching = asyncio.ensure_future(_until_gone(request, gone))
     try:
