@@ -201,7 +201,8 @@ export function metricTable(table: Table): MetricTable {
       for (let i = 0; i < rows.length; i++) picked[i] = column[rows[i]];
       return picked;
     };
-    const range = lows && highs && rows.some((row) => lows[row] < highs[row]) ? { low: of(lows), high: of(highs) } : null;
+    const differs = lows && highs && rows.some((row) => lows[row] < highs[row]);
+    const range = differs ? { low: of(lows), high: of(highs) } : null;
     return { name, type, steps: of(steps), times: of(times), values: of(values), range };
   };
   const curves = new Map<string, MetricCurve>();

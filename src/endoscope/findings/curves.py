@@ -136,18 +136,3 @@ def fall(values: np.ndarray, share: float = 0.2) -> float:
     """From where it begins to where it ends, as a part of where it begins; 0 where that cannot be told."""
     first = first_level(values) if len(values) else 0.0
     return (first - last_level(values, share)) / abs(first) if first else 0.0
-
-
-def has_fallen(curve: Curve) -> bool:
-    """By more than half, and it is not on its way back; what may go below zero has no half."""
-    values = curve.values
-    if len(values) < 12 or not np.isfinite(values).all() or (values < 0).any():
-        return False
-    return fall(values) > 0.5 and stays_low(curve)
-
-
-def stays_low(curve: Curve) -> bool:
-    """Whether it ends about where it was lowest, as a part of how far it has come."""
-    values = curve.finite.values
-    parts = [float(np.median(part)) for part in np.array_split(values, min(5, max(len(values) // 2, 1)))]
-    return len(parts) > 0 and parts[-1] - min(parts) <= 0.1 * max(first_level(values) - min(parts), 0.0)

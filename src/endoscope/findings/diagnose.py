@@ -19,6 +19,7 @@ from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.explaining import explained
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import INFO, WARNING, Finding
+from endoscope.findings.health import learns_well
 from endoscope.findings.listed import Listed
 from endoscope.findings.reference import Usual, beyond, usual
 from endoscope.findings.registry import all_checks, choose
@@ -105,7 +106,7 @@ def run_check(check: Check, facts: Facts, limits: Limits) -> Iterator[Seen]:
     facts.asked.clear()
     try:
         found = list(check.run(facts, limits))
-        harmless = check.needs_harm and bool(found) and facts.learns_well
+        harmless = check.needs_harm and bool(found) and learns_well(facts)
         yield from (_as_info(one) if harmless and one.severity == WARNING else one for one in found)
     except Exception as error:  # a check must not hide what others would have found
         yield _unchecked(f"The check {check.name} failed on this recording: {type(error).__name__}: {error}.")

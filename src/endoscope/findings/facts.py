@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from endoscope.errors import EndoscopeError
-from endoscope.findings.curves import Curve, first_level, has_fallen, last_level, loss_curves, metric_curves, stays_low
+from endoscope.findings.curves import Curve, loss_curves, metric_curves
 from endoscope.findings.functions import LOSSES_OF_NUMBERS, MADE_IN_PLACE
 from endoscope.findings.rows import Rows, Tensor
 from endoscope.findings.siblings import read_together
@@ -128,17 +128,6 @@ class Facts:
     def losses(self) -> list[Curve]:
         """The losses that are trained on."""
         return loss_curves(self.recording, self.values, self.numbers, self.types)
-
-    @cached_property
-    def learns_well(self) -> bool:
-        """Whether the one loss has fallen far and stays low, as those on held-out data do, and scores have risen."""
-        held_out = [curve for curve in self.metrics if curve.is_loss and curve.is_held_out]
-        if len({curve.name for curve in self.losses}) != 1:
-            return False
-        scores = [curve.finite.values for curve in self.metrics if curve.is_score]
-        rises = all(last_level(values) > first_level(values) for values in scores if len(values) >= 4)
-        falls = all(map(has_fallen, self.losses)) and all(stays_low(one) for one in held_out if len(one) >= 4)
-        return falls and rises
 
     @cached_property
     def metrics(self) -> list[Curve]:

@@ -140,6 +140,8 @@ export function valuesAt(plot: Plot, place: number): PlaceValues {
   });
   const read = readings(there, place);
   const nearest = nearestPoint(there, place);
-  const values = read.map(({ curve: { label, color }, value, range }) => ({ label, color, value: value ?? NaN, range }));
+  const values = read.map(({ curve: { label, color }, value, range }) => ({
+    label, color, value: value ?? NaN, range,
+  }));
   return { place: nearest, exact: read.every(({ x }) => x === nearest), values };
 }

@@ -93,6 +93,7 @@ CHECK = Check(
     description="Weights that begin all equal, or far too large or small for the size of the layer.",
     stage=Stage.START,
     run=run,
+    needs_harm=True,
     thresholds={"low": 0.05, "high": 3.0, "latest_step": 2},
     evidence=Evidence(("std",)),
     causes=("Weights that were set to a constant.", "A standard deviation that does not fit the number of inputs."),

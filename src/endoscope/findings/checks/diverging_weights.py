@@ -40,6 +40,7 @@ CHECK = Check(
     description="Weights are many times larger than at first, and still grow.",
     stage=Stage.WEIGHTS,
     run=run,
+    needs_harm=True,
     thresholds={"growth": 8.0, "size": 1.0},
     evidence=Evidence(("norm",)),
     explained_by=LEARNING_RATE,

@@ -10,8 +10,8 @@ from endoscope.findings.check import LEARNING_RATE, STANDSTILL, START, Check, Li
 from endoscope.findings.curves import fall, first_level, last_level
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
+from endoscope.findings.health import guessing
 
-_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
 _END = 0.3  # of a curve, that tells where it ends
 
 
@@ -20,7 +20,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if len({curve.name for curve in facts.losses}) != 1:
         return  # losses that work against each other need not go down
     curves = [curve for curve in facts.losses if len(curve.finite) >= limits["steps"]]
-    chance, words = _chance(facts)
+    chance, words = guessing(facts)
     if chance and all(_is_at(curve.finite.values, chance, limits) for curve in curves):
         for curve in curves:
             last = last_level(curve.finite.values, _END)
@@ -54,32 +54,6 @@ def _change(gain: float) -> str:
     if told == "0.0%":
         return "it has not changed"
     return f"{told} {'less' if gain > 0 else 'more'}"
-
-
-def _chance(facts: Facts) -> tuple[float, str]:
-    """What it costs to answer the same for every sample, and in which words; 0 if that is not known."""
-    losses = facts.remarks("loss")
-    if len(losses) != 1 or len(losses[0]["shapes"]) < 2:
-        return 0.0, ""
-    type_, shapes = losses[0]["type"], losses[0]["shapes"]
-    if type_ in _OF_CLASSES and len(shapes[0]) == 2 and len(shapes[1]) == 1 and shapes[0][1] > 1:
-        return float(np.log(shapes[0][1])), f"guessing among {shapes[0][1]} classes"
-    targets = [t for t in facts.values.tensors if t.key.kind == "target" and t.is_float]
-    if len(targets) != 1:
-        return 0.0, ""
-    rows, row = facts.values, targets[0].row
-    there = rows.there[row]
-    mean, std = rows["mean"][row, there].astype(np.float64), rows["std"][row, there].astype(np.float64)
-    if type_ == "mse_loss" and len(mean):
-        return float((std**2).mean() + mean.var()), "always saying the mean of the targets"
-    if (
-        type_ == "binary_cross_entropy_with_logits"
-        and len(mean)
-        and set(np.unique(rows["max"][row, there])) <= {0.0, 1.0}
-    ):
-        p = float(np.clip(mean.mean(), 1e-6, 1 - 1e-6))
-        return float(-p * np.log(p) - (1 - p) * np.log(1 - p)), "always saying how often the answer is yes"
-    return 0.0, ""
 
 
 def _is_at(values: np.ndarray, chance: float, limits: Limits) -> bool:

@@ -50,6 +50,7 @@ CHECK = Check(
     description="A module is called several times with the same input, and all of the equal results are learnt from.",
     stage=Stage.START,
     run=run,
+    needs_harm=True,
     thresholds={"steps": 5},
     evidence=Evidence(("mean", "std"), page="mean"),
     causes=(

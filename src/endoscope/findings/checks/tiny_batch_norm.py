@@ -51,6 +51,7 @@ CHECK = Check(
     description="Batch normalisation takes its mean and standard deviation over a few numbers only.",
     stage=Stage.START,
     run=run,
+    needs_harm=True,
     thresholds={"numbers": 4, "steps": 3},
     evidence=Evidence(("mean", "std"), page="std"),
     causes=("The batch is too small for batch normalisation: a few samples, behind a layer without positions.",),

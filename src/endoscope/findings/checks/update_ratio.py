@@ -9,6 +9,7 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.health import learns_well
 from endoscope.findings.lasting import above, below, median_where
 
 _TOO_LARGE = ("The learning rate is too large.", "The weights began too small.")
@@ -71,7 +72,8 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
     over_weights = median_where(usable.T, np.isfinite(usable.T))
     at = int(np.nanargmax(over_weights))
     value = float(over_weights[at])
-    if value > limits["first"]:
+    limit = limits["first"] if learns_well(facts) else limits["first_unwell"]
+    if value > limit:
         place = int(np.nanargmax(usable[:, at]))
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[order[at]] = True
@@ -79,9 +81,9 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
             of_the_run=True, severity=WARNING,
             title=f"step {facts.numbers[order[at]]} changes weights by too much, {value:.2g} of their norm",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
-            f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limits['first']:g} is "
+            f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limit:g} is "
             "reported.",
-            value=value, threshold=limits["first"], tensor=rows.tensors[int(weights[place])], cause="high",
+            value=value, threshold=limit, tensor=rows.tensors[int(weights[place])], cause="high",
             causes=_TOO_LARGE, remedies=_SMALLER,
             **facts.steps_where(mask),
         )  # fmt: skip
@@ -120,6 +122,7 @@ CHECK = Check(
         "low": 1e-5,
         "steps": 5,
         "first": 0.9,
+        "first_unwell": 0.6,
         "first_steps": 3,
         "tiny": 1e-4,
         "others": 1e-4,

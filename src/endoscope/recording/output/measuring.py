@@ -39,8 +39,8 @@ NOT_OF_THIS_RANK = (
     "`gradient` is what the optimizer uses"
 )
 NO_SUM = (
-    "each process has a summand of it when the optimizer begins, which is recorded as `local_gradient`. To have the "
-    "sum, add them up before optimizer.step(): p.grad = p.grad.redistribute(placements=p.placements)"
+    "when the optimizer begins, each process has only its own summand, recorded as `local_gradient`. To record the "
+    "sum, add the summands up before optimizer.step(): p.grad = p.grad.redistribute(placements=p.placements)"
 )
 NO_PARTS = "for parameters of fully_shard, the gradients of single losses are not available; `gradient` is their sum"
 NO_NORM = (
