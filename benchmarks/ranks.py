@@ -3,6 +3,7 @@
 python benchmarks/ranks.py                     1 to 64 ranks of 100 steps and 300 tensors; about ten minutes, 2 GB
 python benchmarks/ranks.py --no-page           without a browser
 python benchmarks/ranks.py --plot docs/scale.svg   draws what is printed
+python benchmarks/ranks.py --folder DIR        keeps what is written there; the next time it is there already
 
 Each rank is a recorded folder of its own, written by the code that records. Nothing is trained for it: as under
 DistributedDataParallel, every rank has other samples, and the same parameters, gradients and updates.
@@ -145,15 +146,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-page", action="store_true")
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--folder", type=Path, help="for the trials; without it, they are deleted")
+    parser.add_argument("--write-only", action="store_true", help="measure nothing")
     options = parser.parse_args(arguments)
     rows: dict[int, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for ranks in options.ranks:
-            path = write(Path(folder), ranks, options.steps, options.nodes)
+            kept = options.folder and options.folder / f"{ranks}-ranks"
+            is_there = kept is not None and kept.exists()
+            path = kept if is_there else write(options.folder or Path(folder), ranks, options.steps, options.nodes)
+            if options.write_only:
+                continue
             rows[ranks] = measure(path, options.repeats)
             if not options.no_page:
                 rows[ranks]["page"] = page(path, options.repeats)
             print(f"{ranks} ranks:", ", ".join(f"{n} {told(s)}" for n, s in rows[ranks].items()), flush=True)
+    if options.write_only:
+        return
     print()
     print_table([["ranks", *COLUMNS], *([str(r), *(told(taken.get(n)) for n in COLUMNS)] for r, taken in rows.items())])
     print(f"Wanted with 64 ranks: open {OPEN_SECS:g} s, a series {SERIES_MS:g} ms, page {PAGE_SECS:g} s.")

@@ -6,7 +6,8 @@
 
 A picture is called `recording-tab-width-scheme.png`. `--tabs`, `--widths` and `--schemes` take fewer of them.
 
-`docs/page/*.png` are two of them, of what `endoscope demo` records, with `--address` set to
+`docs/page/trace.png` is that of `lstm` with `--address "trace.rolled=1&heat.statistic=std&node=mul_3_14&pass=3"`.
+`docs/page/graph.png` and `compare.png` are of what `endoscope demo` records, with `--address` set to
 `trials=suspect,repaired&trial=suspect&type=long+sequences&step=207&pass=9` and, for the graph,
 `&node=answer.linear_2&of=gradient:final+loss`, for Compare `&node=answer&b.trial=repaired`.
 """

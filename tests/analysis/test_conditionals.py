@@ -427,8 +427,8 @@ class Holder:
         ("a = b, c = bool(x), 3", "its value goes into b, c, which is not followed"),
         ("print(bool(x), end='')", "its value is handed to print()"),
         ("bool(x)", "its value steers nothing in the code around it"),
-        ("max(x, x)", "its value is used inside max(), of which no source line of yours is known"),
-        ("if max(x, x): pass", "its value is used inside max(), of which no source line of yours is known"),
+        ("max(x, x)", "its value is used inside max(), which is not in your source code"),
+        ("if max(x, x): pass", "its value is used inside max(), which is not in your source code"),
         ("[1, 2][x.item()]", "its value steers nothing in the code around it"),
         ("return bool(x)", "its value steers nothing in the code around it"),
         ("y = x * x.item()", "its value is kept in y, which no test in f uses"),
@@ -451,4 +451,4 @@ def test_a_returned_value_without_known_callers() -> None:
     (value,) = recorder.asked
     found = locate(value.code, value.instruction, leaving="item")
     assert isinstance(found, Unlocated)
-    assert found.reason == "its value is returned by is_big, and who asks there is not known"
+    assert found.reason == "its value is returned by is_big, and the code that tests it is not known"

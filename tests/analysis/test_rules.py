@@ -95,7 +95,7 @@ def test_patterns_look_at_names_types_kinds_and_modules() -> None:
         ("e pas=1: max > 1", "pas= is none of of=, role=, pass=, type="),
         ("e of=value of=update: max > 1", "of= is said twice"),
         ("e pass=0: max > 1", "They count from 1"),
-        ("child_of(e): max > 1", "asks how operations are related"),
+        ("child_of(e): max > 1", "uses relations such as child_of"),
         ("(e: max > 1", "this \\( is never closed"),
         (5, "A rule is a text such as 'encoder.2: abs_max > 1', not 5"),
     ],

@@ -173,3 +173,17 @@ def test_a_name_of_ones_own_is_kept_beside_the_recording(
     expect(graph.get_by_role("treeitem", name=renamed)).to_have_count(1)
     again = visit(look(served.address, node="bend"))
     expect(again.get_by_role("region", name="Dependency graph").get_by_role("treeitem", name=renamed)).to_have_count(1)
+
+
+def test_histograms_over_steps_as_ridges(page: Page) -> None:
+    """One outline per step; the address keeps the choice, and a click chooses the step."""
+    select_node(page, "bend")
+    before = step_shown(page)
+    press_radio(page, "as", "ridges", tensor(page))
+    assert "series.ridges" in state_of(page)
+    ridges = tensor(page).get_by_role("img", name="one outline per step")
+    box = ridges.bounding_box()
+    assert box is not None
+    ridges.click(position={"x": box["width"] / 2, "y": 32})  # the first one
+    settle(page)
+    assert step_shown(page) < before

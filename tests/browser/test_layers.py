@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,3 +215,19 @@ def test_a_cell_of_a_folded_row_leads_to_the_layer_whose_number_it_shows(six: st
     settle(page)
     state = state_of(page)
     assert state["node"] == DEAD and int(state["step"]) > FAULT_AT
+
+
+def test_the_graph_has_the_same_colours(six: str, visit: Visit) -> None:
+    """Against other blocks, and against another trial."""
+    view = {"trial": "dead-block", "node": DEAD, "step": 120, "open": "blocks,blocks.2,blocks.2.mlp"}
+    page = visit(look(six, **view, heat_statistic="zeros", heat_mode="blocks"))
+    settle(page)
+    graph = page.get_by_role("region", name="Dependency graph")
+    expect(graph.get_by_role("group", name="Legend")).to_contain_text("vs. other blocks")
+    box = graph.get_by_role("treeitem", selected=True)
+    points = re.search(r"[+−](\d+) points", box.get_attribute("aria-label") or "")
+    assert points is not None and int(points[1]) > 30
+    press_radio(page, "colour", "vs. baseline")
+    assert state_of(page)["heat.mode"] == "trial"
+    expect(graph.get_by_role("group", name="Legend")).to_contain_text("vs. baseline")
+    assert "points" in (box.get_attribute("aria-label") or "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 import endoscope
 from tests.browser.conftest import Serve, Visit, settle
-from tests.browser.helpers import number, select_node, state_of, statistic, tensor
+from tests.browser.helpers import go_to_tab, number, select_node, state_of, statistic, tensor
 from tests.findings import ranks
 
 
@@ -41,3 +43,37 @@ def test_one_process_has_no_choice(page: Page) -> None:
 
 def _near(value: float) -> object:
     return pytest.approx(value, rel=0.01)
+
+
+def test_a_metric_is_the_mean_of_ranks_and_says_their_range(tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    page = _open(tmp_path, serve, visit)
+    go_to_tab(page, "Metrics")
+    expect(page.get_by_role("group", name="loss over steps", exact=True).get_by_role("status")).to_contain_text("loss")
+    loss = endoscope.open(tmp_path / "trial").metrics["loss"]
+    shown = page.get_by_role("region", name="Metric loss").locator(".metric-last")
+    mean, low, high = (float(found[-1]) for found in (loss.values, loss.low, loss.high))
+    assert low < mean < high
+    said = re.findall(r"\d+\.\d+", shown.inner_text())
+    assert [float(one) for one in said] == [_near(one) for one in (mean, low, high)]
+    expect(shown).to_contain_text("over ranks")
+
+
+def test_quantiles_of_several_ranks_are_marked(tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    page = _open(tmp_path, serve, visit)
+    select_node(page, "input")
+    expect(tensor(page).get_by_text("≈ median")).to_have_attribute("title", re.compile("put together from 4 ranks"))
+    page.get_by_role("combobox", name="ranks", exact=True).select_option("rank 1")
+    settle(page)
+    expect(tensor(page).get_by_text("median 0", exact=False)).to_be_visible()
+    expect(tensor(page).get_by_text("≈")).to_have_count(0)
+
+
+def test_the_only_rank_that_has_recorded_is_shown(tmp_path: Path, serve: Serve, visit: Visit) -> None:
+    path = ranks.write(tmp_path)
+    for rank in (0, 1, 3):
+        shutil.rmtree(path / f"rank-{rank}")
+    page = visit(serve(path.parent).address)
+    expect(page.get_by_role("combobox", name="ranks", exact=True)).to_have_value("2")
+    select_node(page, "input")
+    own = endoscope.open(path).rank(2)
+    assert number(statistic(tensor(page), "norm")) == _near(own.statistics("input", own.steps[-1].number)["norm"])

@@ -250,7 +250,7 @@ def test_equal_blocks_are_folded_unless_asked_otherwise() -> None:
     stack = nn.Sequential(*(Block() for _ in range(12)))
     found = picture(stack, x())
     assert list(found.boxes) == ["×12 @0 … @11 (Block)"]
-    assert found.title[-1] == "44 nodes of repeated blocks (×) not drawn"
+    assert found.title[-1] == "44 nodes of repeated blocks (×) are not drawn"
     whole = picture(stack, x(), fold=False)
     assert len(whole.boxes) == 12 and len(whole.nodes) == 50
 

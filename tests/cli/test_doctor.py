@@ -53,7 +53,7 @@ def test_an_old_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.5.1+cpu")
     text = shown(capsys, tmp_path, code=1)
     assert "WRONG  torch         torch 2.5.1+cpu is too old\n" in text and 'pip install --upgrade "torch>=2.6"' in text
-    assert text.endswith("1 of 10 looks found something wrong.\n")
+    assert text.endswith("1 of 10 tests found a problem.\n")
 
 
 def test_without_kernels_and_page(
@@ -97,4 +97,4 @@ def test_a_look_that_fails_does_not_hide_the_others(
 
     monkeypatch.setattr(kernels, "load", fail)
     text = shown(capsys, tmp_path, code=1)
-    assert "WRONG  kernels       the look itself failed: RuntimeError: odd\n" in text and "ok     page" in text
+    assert "WRONG  kernels       this test failed with an error: RuntimeError: odd\n" in text and "ok     page" in text

@@ -111,7 +111,7 @@ def test_rm_without_somebody_to_ask(
 def test_rm_several_without_asking(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (runs / "second" / "mine.txt").write_text("x")
     text = shown(capsys, "rm", runs / "first", runs / "second", "--yes")
-    assert "first was deleted." in text and "except for what is not ours" in text
+    assert "first was deleted." in text and "except for files that Endoscope did not write" in text
     assert [path.name for path in runs.rglob("*") if path.is_file()] == ["mine.txt"]
 
 
@@ -142,7 +142,7 @@ def test_a_file_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_silencing_in_a_folder_with_one_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = write_trial(tmp_path, "only", steps=range(3))
-    assert f"plateau is silent from now on, in {trial / 'findings.json'}" in shown(
+    assert f"plateau will not be reported any more, in {trial / 'findings.json'}" in shown(
         capsys, "check", tmp_path, "--silence", "plateau"
     )
     assert main(["check", str(tmp_path), "--silence", "no_such_check"]) == 3

@@ -45,7 +45,7 @@ def texts(model: Any, x: Any, edit: Any) -> list[str]:
         ({"relu_1": edits.replace(torch.zeros(3), units=[1, 2])}, "or the chosen part of it, (2, 2)."),
         ({"relu_1": edits.add("much")}, "use a number or a tensor, not 'much'"),
         ({"relu_1": edits.zero}, "edits.zero makes an edit. Call it: edits.zero(...)"),
-        ({"relu_1": 0}, "says no change. Use one of endoscope.edits, such as edits.zero() or edits.replace(value)"),
+        ({"relu_1": 0}, "is not an edit. Use one of endoscope.edits, such as edits.zero() or edits.replace(value)"),
         (
             [("relu_1", edits.zero())],
             "is no dict from selectors to changes, such as {'relu_2': endoscope.edits.zero()}",
@@ -69,7 +69,7 @@ def test_a_selector_that_matches_nothing_is_an_error_of_its_own() -> None:
 def test_indices_are_not_computed_with(change: Any) -> None:
     embedding, ids = nn.Embedding(5, 3), torch.tensor([[1, 2]])
     for text in texts(embedding, ids, {"input_1": change}):
-        assert f"{change} cannot be applied to input_1_0: its whole numbers (torch.int64) are positions" in text
+        assert f"{change} cannot be applied to input_1_0: its whole numbers (torch.int64) are indices" in text
         assert "edits.replace(tensor)" in text
 
 
@@ -78,7 +78,7 @@ def test_indices_can_be_exchanged_for_others() -> None:
     trace = endoscope.trace(embedding, ids, edit={"input_1": edits.replace(torch.tensor([[4, 4]]))})
     assert torch.equal(trace.result, embedding(torch.tensor([[4, 4]])))
     for text in texts(embedding, ids, {"input_1": edits.replace(1.5)}):
-        assert "would put numbers (torch.float32) where whole numbers (torch.int64) stand" in text
+        assert "would replace whole numbers (torch.int64) by numbers (torch.float32)" in text
 
 
 def test_a_mask_is_not_computed_with() -> None:
@@ -86,7 +86,7 @@ def test_a_mask_is_not_computed_with() -> None:
         return x.masked_fill(x > 0, 1.0)
 
     for text in texts(model, torch.rand(3), {"gt_1": edits.zero()}):
-        assert "its truth values (torch.bool) are positions, counts or flags" in text
+        assert "its truth values (torch.bool) are indices, counts or flags" in text
     flipped = endoscope.trace(model, torch.rand(3), edit={"gt_1": torch.logical_not})
     assert torch.equal(flipped.result, flipped.inputs[0].value)
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_edited() -> None:
 
     x = torch.rand(3)
     for text in texts(model, x, {"constant_1": edits.zero()}):
-        assert "constant_1 cannot be edited: it existed before the run and has no name" in text
+        assert "constant_1 cannot be edited: it existed before the traced code ran, and has no name" in text
     for text in texts(model, x, {"type:t": edits.zero()}):
         assert "t_ changes what the tensor is, not its numbers" in text
     unused = nn.Sequential(nn.Linear(2, 2))
@@ -156,7 +156,7 @@ def test_an_output_that_was_put_together_is_not_one_value() -> None:
         return y
 
     for text in texts(model, torch.rand(4), {"output_1": edits.zero()}):
-        assert "output_1_5 was put together in one memory by several operations" in text
+        assert "several operations wrote into the memory of output_1_5" in text
 
 
 def test_a_path_that_is_no_longer_taken() -> None:
@@ -170,7 +170,7 @@ def test_a_path_that_is_no_longer_taken() -> None:
         endoscope.trace(model, x, edit=both)
     alone = endoscope.trace(model, x, edit={"exp_1": edits.scale(-1)})
     assert torch.equal(alone.result, (-x.exp()).cos())
-    with pytest.raises(CannotReplay, match=r"leaves for Python through __bool__\(\): False instead of True"):
+    with pytest.raises(CannotReplay, match=r"that Python reads through __bool__\(\): False instead of True"):
         endoscope.trace(model, x).rerun(edit={"exp_1": edits.scale(-1)})
 
 

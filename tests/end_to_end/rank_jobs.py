@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -106,12 +106,6 @@ def fsdp_tp(net: Net) -> tuple[nn.Module, int]:
     return fully_shard(net, mesh=mesh["dp"]), mesh["dp"].get_local_rank()
 
 
-def ddp_tp(net: Net) -> tuple[nn.Module, int]:
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-    parallelize_module(net, mesh["tp"], _plan())
-    return DistributedDataParallel(net, device_mesh=mesh["dp"]), mesh["dp"].get_local_rank()
-
-
 def hsdp(net: Net) -> tuple[nn.Module, int]:
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
     for block in net.blocks:
@@ -131,6 +125,7 @@ KINDS: dict[str, tuple[Callable[[Net], tuple[nn.Module, int]], int]] = {  # and 
     "fsdp": (fsdp, 1),
     "tp": (tp, 1),
     "sequence": (sequence, 1),
+    "sequence-summed": (sequence, 1),  # as docs/reference/ranks.md says
     "fsdp-tp": (fsdp_tp, 1),
     "hsdp": (hsdp, 1),
 }
@@ -144,6 +139,27 @@ def whole(tensor: Any) -> torch.Tensor:
     return found.detach().clone()
 
 
+Results = dict[tuple[str, str], list[torch.Tensor]]  # node, of -> what this process has, one for each step
+
+
+def look_at(model: nn.Module, found: Results) -> None:
+    """Note what modules return, and the last gradients of that; of a DTensor the whole."""
+
+    def note(node: str, output: Any) -> None:
+        values, gradients = (found.setdefault((node, of), []) for of in ("value", "gradient:loss"))
+        place = len(values)
+        values.append(whole(output))
+
+        def heard(gradient: torch.Tensor) -> None:
+            gradients[place:] = [whole(gradient)]
+
+        output.register_hook(heard)
+
+    for name, module in model.named_modules():
+        if name and not isinstance(module, nn.ModuleList):
+            module.register_forward_hook(lambda module, given, output, name=name: note(name, output))
+
+
 def train(kind: str, folder: Path, *, is_recorded: bool) -> dict[str, Any]:
     """What there was: losses and final parameters, and without Endoscope whole tensors of each step."""
     divide, micro_batches = KINDS[kind]
@@ -155,7 +171,10 @@ def train(kind: str, folder: Path, *, is_recorded: bool) -> dict[str, Any]:
         run = endoscope.Run(folder / "runs", trial="trial", when=1, strict=True)
         run.watch(model, optimizer)
     generator = torch.Generator().manual_seed(1 + data)
-    seen: dict[str, Any] = {"losses": [], "steps": []}
+    seen: dict[str, Any] = {"losses": [], "steps": [], "data": data}
+    results: Results = {}
+    if run is None:
+        look_at(model, results)
     for _ in range(STEPS):
         before = {name: whole(p) for name, p in model.named_parameters()} if run is None else {}
         own: dict[str, torch.Tensor] = {}
@@ -171,16 +190,31 @@ def train(kind: str, folder: Path, *, is_recorded: bool) -> dict[str, Any]:
                         own[name] = own[name] + part if name in own else part
                 loss.backward()
             seen["losses"].append(loss.item())
+        if kind == "sequence-summed":
+            for p in model.parameters():
+                if isinstance(p, DTensor) and isinstance(p.grad, DTensor):
+                    p.grad = p.grad.redistribute(placements=p.placements)
         gradients = {name: whole(p.grad) for name, p in model.named_parameters()} if run is None else {}
         optimizer.step()
         after = {name: whole(p) for name, p in model.named_parameters()} if run is None else {}
         update = {name: after[name] - before[name] for name in before}
         seen["steps"].append({"parameter": before, "gradient": gradients, "update": update, "local_gradient": own})
         optimizer.zero_grad()
+    seen["results"] = results
     seen["end"] = {name: whole(p) for name, p in model.named_parameters()}
     if run is not None:
         run.close()
     return seen
+
+
+def oracles(job: Path) -> list[dict[str, Any]]:
+    """What each process of a job has seen."""
+    return [torch.load(path) for path in sorted(job.glob("rank-*.pt"))]
+
+
+def is_summed_late(job: Path, name: str) -> bool:
+    """Whether the gradient of a parameter is a summand in each process when the optimizer begins."""
+    return job.name == "sequence" and ".norm." in name
 
 
 if __name__ == "__main__":

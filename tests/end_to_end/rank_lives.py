@@ -1,4 +1,7 @@
-"""One process of a job that may be killed: rank_lives.py ROOT STEPS [MEET] [KILL]."""
+"""One process of a job that may be killed: rank_lives.py ROOT STEPS [MEET] [KILL] [LIVE].
+
+LIVE: rank 1 is killed in the middle of training, and rank 0 trains on until it notices; each says what it has done.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import endoscope
 KILLED_AFTER = 5  # steps
 
 
-def main(root: str, steps: int, *, meet: bool, kill: bool) -> None:
+def main(root: str, steps: int, *, meet: bool, kill: bool, live: bool) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model: nn.Module = nn.Linear(3, 2)
@@ -33,6 +36,11 @@ def main(root: str, steps: int, *, meet: bool, kill: bool) -> None:
         model(torch.ones(4, 3)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+        if live:
+            print(f"done {number}", flush=True)
+            if number == KILLED_AFTER and os.environ["RANK"] == "1":
+                os.kill(os.getpid(), signal.SIGKILL)
+            continue
         if number == KILLED_AFTER - 1:
             run.flush()
         if kill and is_first_life and number == KILLED_AFTER:
@@ -52,4 +60,4 @@ def wait_for_rank_0(journal: Path) -> None:
 
 if __name__ == "__main__":
     words = sys.argv[3:]
-    main(sys.argv[1], int(sys.argv[2]), meet="MEET" in words, kill="KILL" in words)
+    main(sys.argv[1], int(sys.argv[2]), meet="MEET" in words, kill="KILL" in words, live="LIVE" in words)

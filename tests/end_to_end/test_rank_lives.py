@@ -10,8 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import endoscope
+from endoscope.cli import main as endoscope_command
+from endoscope.query.recording import Recording
 from endoscope.store import description, paths
 from endoscope.store.reader import RankReader
 from tests.end_to_end.rank_lives import KILLED_AFTER
@@ -66,6 +70,17 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def meeting(root: Path, steps: int, *words: str, **options: Any) -> list[subprocess.Popen[str]]:
+    """Two processes that meet, and that no launcher ends together."""
+    port = str(free_port())
+    command = [sys.executable, LIVES, root, str(steps), "MEET", *words]
+    places = [{"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port} for rank in "01"]
+    return [
+        subprocess.Popen(command, env=environment(**place), stderr=subprocess.PIPE, text=True, **options)
+        for place in places
+    ]
+
+
 @pytest.mark.parametrize("options", [["--standalone"], ["--master-addr=localhost", "--master-port={}"]])
 def test_a_killed_process_and_all_that_are_started_again(tmp_path: Path, options: list[str]) -> None:
     """Also where torchrun was given no id, and calls all its jobs "none"."""
@@ -93,6 +108,28 @@ def test_a_process_that_is_killed_leaves_the_others_as_they_are(tmp_path: Path) 
     assert steps_of(tmp_path / "x", 1) == left
 
 
+def test_a_process_that_is_killed_while_all_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = meeting(tmp_path, 1000, "LIVE", stdout=subprocess.PIPE)
+    done = [[int(line.split()[1]) for line in one.communicate(timeout=300)[0].splitlines()] for one in (first, second)]
+    assert second.returncode == -signal.SIGKILL and first.returncode == 1  # the other one was missing
+    assert done[1] == list(range(KILLED_AFTER + 1)) and done[0][: KILLED_AFTER + 1] == done[1]
+    recording = endoscope.open(tmp_path / "x")
+    assert isinstance(recording, Recording) and not recording.problems and recording.verify()
+    of_rank = [[step.number for step in recording.rank(rank).steps] for rank in (0, 1)]
+    assert of_rank[0][: len(done[0])] == done[0]
+    assert of_rank[1] == list(range(len(of_rank[1]))) and len(of_rank[1]) >= len(done[1]) - 1
+    # What both have is whole, and what one lacks is a gap that names it.
+    series = recording.series("module.weight", "norm", of="parameter")
+    assert series.steps.tolist() == of_rank[0] and np.isfinite(series.values[: len(of_rank[1])]).all()
+    lacks = [step for step in of_rank[0] if step not in of_rank[1]]
+    assert np.isnan(series.values[len(of_rank[1]) :]).all() and len(lacks) == len(of_rank[0]) - len(of_rank[1])
+    gaps = [gap.step for gap in recording.gaps if "rank 1 did not record it at this step" in gap.reason]
+    assert set(gaps) == set(lacks)
+    assert recording.rank(0).closed and not recording.rank(1).closed and not recording.closed
+    assert endoscope_command(["ls", str(tmp_path)]) == 0
+    assert "rank 1 ended early" in capsys.readouterr().out
+
+
 def test_a_process_that_comes_late_and_another_job(tmp_path: Path) -> None:
     ended(process(tmp_path, 1, "a"))
     ended(process(tmp_path, 0, "a"))
@@ -115,12 +152,7 @@ def test_two_jobs_at_once(tmp_path: Path) -> None:
 def test_a_job_that_no_launcher_names(tmp_path: Path) -> None:
     """Rank 0 puts a word into the store of the process group."""
     for _ in range(2):
-        port = str(free_port())
-        words = [
-            {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port} for rank in (0, 1)
-        ]
-        command = [sys.executable, LIVES, tmp_path, "2", "MEET"]
-        ended(*(subprocess.Popen(command, env=environment(**w), stderr=subprocess.PIPE, text=True) for w in words))
+        ended(*meeting(tmp_path, 2))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "x-2"]
     for name in ("x", "x-2"):
         assert paths.ranks_of(tmp_path / name) == [0, 1]

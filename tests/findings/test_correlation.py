@@ -239,7 +239,7 @@ def test_a_real_training(tmp_path: Path) -> None:
 def test_on_the_command_line(planted: tuple[Path, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", str(planted[0]), "--together"])
     text = capsys.readouterr().out
-    assert "Together more often than by chance" in text and "High loss_of_samples: " in text
+    assert "These happen together more often than by chance" in text and "High loss_of_samples: " in text
     main(["check", str(planted[0]), "--together", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert set(answer) == {"findings", "together"}

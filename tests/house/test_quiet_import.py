@@ -34,7 +34,10 @@ def test_the_errors_load_nothing_heavy() -> None:
     assert loaded_after("import endoscope; endoscope.errors") == (set(), "")
 
 
-@pytest.mark.parametrize("package", ["schema", "analysis", "store", "query", "server"])
+@pytest.mark.parametrize(
+    "package",
+    ["schema", "analysis", "markup", "store", "query", "server", "capture.data", "capture.views", "capture.drawing"],
+)
 def test_every_module_of_the_shared_layers_loads_without_torch(package: str) -> None:
     """The viewer uses these layers on machines that have no torch."""
     everything = (

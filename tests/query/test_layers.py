@@ -126,7 +126,7 @@ def test_updates_are_a_share_of_the_weight(recording: Recording) -> None:
 
 
 def test_what_is_made_of_something_else_is_refused_and_offered_where_it_makes_sense(recording: Recording) -> None:
-    with pytest.raises(LookupFailed, match="'update_ratio' is of update, and not of 'value'"):
+    with pytest.raises(LookupFailed, match="'update_ratio' exists for update, but not for 'value'"):
         layers(recording, "value", "update_ratio")
     names = [one.name for one in offered(recording)]
     assert names == ["batch_spread", "dead_share", "gradient_share", "update_ratio"]  # no number is small here

@@ -27,7 +27,7 @@ def test_a_way_that_the_graph_lacks_is_found(given: str) -> None:
     report = endoscope.validate(hidden_way, X) if given == "target" else endoscope.trace(hidden_way, X).validate()
     found = [failure for failure in report.failures if failure.check == "inputs"]
     assert [failure.reason for failure in found] == [
-        "output (result) moves with input_1_0, and no path of the graph leads there"
+        "output (result) changes with input_1_0, and no path of the graph leads there"
     ]
 
 
@@ -37,7 +37,7 @@ def test_an_edge_that_is_taken_out_of_a_trace_is_missed() -> None:
     parents[trace["mul_1"].node] = ()
     failures = [failure for failure in trace.validate().failures if failure.check == "inputs"]
     assert [failure.reason for failure in failures] == [
-        "output [0] moves with input_1_0, and no path of the graph leads there"
+        "output [0] changes with input_1_0, and no path of the graph leads there"
     ]
 
 

@@ -336,11 +336,11 @@ def test_memory_is_freed_with_the_rerun() -> None:
         (
             lambda x: x.sin() if (x.exp() > 0).all() else x,
             edits.scale(-1),
-            r"all_1_3 leaves for Python through __bool__\(\): False instead of True",
+            r"all_1_3 that Python reads through __bool__\(\): False instead of True",
         ),
-        (lambda x: x * x.exp().sum().item(), edits.scale(2), r"sum_1_2 leaves for Python through item\(\)"),
+        (lambda x: x * x.exp().sum().item(), edits.scale(2), r"sum_1_2 that Python reads through item\(\)"),
         (lambda x: x[x.exp() > 1.5], edits.scale(0.1), r"has the shape \(0,\) instead of \(2,\)"),
-        (lambda x: x * float(x.exp().tolist()[0]), edits.scale(2), r"leaves for Python through tolist\(\)"),
+        (lambda x: x * float(x.exp().tolist()[0]), edits.scale(2), r"that Python reads through tolist\(\)"),
         (
             lambda x: x.exp() if torch.equal(x.exp(), x.exp() * 1) else x,
             edits.scale(2).at(dims={0: [0]}),

@@ -28,7 +28,7 @@ def test_where_nothing_can_be_written_it_lasts_as_long_as_the_server(tmp_path: P
 
 @pytest.mark.parametrize("name", ["0123456789ab", "../../secret", "", "x"])
 def test_an_unknown_name_is_a_sentence(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadArgument, match="Nobody has kept open modules"):
+    with pytest.raises(BadArgument, match="has no list of open modules"):
         Opened().read(tmp_path, name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 import anyio
 import numpy as np
 import pytest
+import torch
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
@@ -18,6 +20,8 @@ from endoscope.errors import LookupFailed
 from endoscope.query.recording import Recording
 from endoscope.server.library import Library
 from endoscope.server.routes import together
+from tests.query.ranks.made_up import Step, placed, write_rank
+from tests.query.ranks.made_up import part as a_part
 from tests.query.small_recording import KEYS
 
 KEPT = {"node": KEYS[0].node, "role": KEYS[0].role, "pass": KEYS[0].pass_, "of": KEYS[0].of, "step": 0}
@@ -141,3 +145,16 @@ def test_nothing_more_is_computed_for_who_has_hung_up(client: TestClient, monkey
     }  # fmt: skip
     anyio.run(client.app, scope, gone, sent)
     assert computed == ["trials/first"]
+
+
+def test_the_start_of_a_job_of_which_one_rank_has_recorded_is_that_rank(
+    tmp_path: Path, serve: Callable[..., TestClient]
+) -> None:
+    """Of all ranks there would be gaps and nothing else."""
+    for trial, ranks in (("one", [1]), ("both", [0, 1])):
+        for rank in ranks:
+            own = a_part("x", torch.ones(4, 3), placed(["batch"]), batch_dim=0)
+            write_rank(tmp_path / trial, rank, {0: Step([own])}, world=2, trial=trial)
+        asked = [str(found["address"]) for found, _ in parts(serve(tmp_path / trial).get("/api/start"))]
+        here = "trials/one%3Arank-1" if trial == "one" else "trials/both"
+        assert here in asked and all(one.startswith(here) for one in asked if one.startswith("trials/"))

@@ -25,7 +25,7 @@ def keep_lines(trial: Path, many: int) -> None:
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:many]))
 
 
-@pytest.mark.parametrize(("lines", "said"), [(0, "names nothing, but there are"), (1, "ends at the recorded step -1"),
+@pytest.mark.parametrize(("lines", "said"), [(0, "lists nothing, but there are"), (1, "ends at the recorded step -1"),
                                              (3, "ends at the recorded step 1, counted from 0")])  # fmt: skip
 def test_whoever_opens_it_is_told_and_sees_everything(trial: Path, lines: int, said: str) -> None:
     keep_lines(trial, lines)
@@ -68,7 +68,7 @@ def test_ls_and_check_say_it(trial: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_page_that_is_open_meanwhile(trial: Path) -> None:
     recording = Recording(trial)
     keep_lines(trial, 0)
-    with pytest.warns(DamageWarning, match="names nothing"):
+    with pytest.warns(DamageWarning, match="lists nothing"):
         recording.refresh()
     check_steps(recording, range(6))
 

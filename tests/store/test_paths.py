@@ -62,7 +62,7 @@ def test_a_root_that_is_a_file(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="max_bytes is 0, which leaves room for nothing"):
+    with pytest.raises(BadArgument, match="max_bytes=0 is too small"):
         TrialWriter.create(tmp_path, "a", max_bytes=0)
 
 

@@ -1,6 +1,6 @@
 /** Answers of the server as the page reads them: typed columns, and rows found by name. */
 import type { Table } from "@uwdata/flechette";
-import { flat, listAt, lists, metadata, numberAt, numbers, textAt, texts } from "./columns";
+import { flat, has, listAt, lists, metadata, numberAt, numbers, textAt, texts } from "./columns";
 import { namesIn, placesOf, plainOf, type Named, type Names } from "./named";
 import { UNIT_STATISTICS, type StepFacts } from "./types";
 
@@ -46,6 +46,8 @@ export class StepTable implements Names {
   hist = (row: number): ArrayLike<number> => listAt(this.#table, "hist", row, NO_NUMBERS);
   /** Of a tensor of several ranks: why there is no whole; empty if there is one. */
   gap = (row: number): string => textAt(this.#table, "gap", row);
+  /** Of how many ranks it is put together: then its quantiles are read off the histogram. */
+  pieces = (row: number): number => numberAt(this.#table, "pieces", row) || 1;
   /** Whether raw values were kept. */
   raw = (row: number): boolean => row >= 0 && this.#table.getChild("raw").at(row) === true;
 
@@ -177,6 +179,8 @@ export interface MetricCurve {
   readonly steps: Float64Array;
   readonly times: Float64Array;
   readonly values: Float64Array;
+  /** The range over the ranks whose mean it is; null if they do not differ, or there is one. */
+  readonly range: { readonly low: Float64Array; readonly high: Float64Array } | null;
 }
 
 export interface MetricTable {
@@ -190,13 +194,15 @@ export interface MetricTable {
 export function metricTable(table: Table): MetricTable {
   const [steps, times, values] = ["step", "time", "value"].map((name) => numbers(table, name));
   const [names, types] = [texts(table, "name"), texts(table, "type")];
+  const [lows, highs] = ["low", "high"].map((name) => (has(table, name) ? numbers(table, name) : null));
   const pick = (name: string, type: string, rows: readonly number[]): MetricCurve => {
     const of = (column: Float64Array): Float64Array => {
       const picked = new Float64Array(rows.length); // a loop: `from` with a function takes ten times as long
       for (let i = 0; i < rows.length; i++) picked[i] = column[rows[i]];
       return picked;
     };
-    return { name, type, steps: of(steps), times: of(times), values: of(values) };
+    const range = lows && highs && rows.some((row) => lows[row] < highs[row]) ? { low: of(lows), high: of(highs) } : null;
+    return { name, type, steps: of(steps), times: of(times), values: of(values), range };
   };
   const curves = new Map<string, MetricCurve>();
   const byType = new Map<string, readonly MetricCurve[]>();

@@ -450,7 +450,7 @@ export interface Finding {
   readonly id: string;
   readonly check: string;
   readonly severity: "info" | "warning" | "error";
-  /** A few words */
+  /** One sentence, which names the place */
   readonly title: string;
   /** A sentence with the numbers */
   readonly detail: string;

@@ -7,6 +7,8 @@ export interface Camera {
   readonly scale: number;
 }
 
+export const isSame = (a: Camera, b: Camera): boolean => a.x === b.x && a.y === b.y && a.scale === b.scale;
+
 export interface Rect {
   readonly x: number;
   readonly y: number;

@@ -6,8 +6,8 @@
  */
 import type { Picture } from "../model/scene";
 import {
-  bringIntoView, entryOf, fitCamera, itemArea, keepInPlace, pan, toWorld, visibleArea, wholeArea, zoomAt, type Camera,
-  type Insets, type Size, type Spot,
+  bringIntoView, entryOf, fitCamera, isSame, itemArea, keepInPlace, pan, toWorld, visibleArea, wholeArea, zoomAt,
+  type Camera, type Insets, type Size, type Spot,
 } from "./camera";
 import { itemsIn } from "./culling";
 import { Glide } from "./glide";
@@ -49,6 +49,7 @@ export class GraphView {
   private focused = false;
   private pending = 0;
   private touched = false;
+  private awaited = -1; // an item that is to be revealed
   private anchor: Anchor | null = null;
   private carried: Carried | null = null;
   private arranging = false;
@@ -127,13 +128,13 @@ export class GraphView {
     this.look(zoomAt(this.camera, factor, this.viewport.width / 2, this.viewport.height / 2), true);
   }
 
-  /** Moves just enough to show an item. */
+  /** Moves just enough to show an item; before there is any room, as soon as there is. */
   reveal(item: number): void {
-    if (!this.state || item < 0) return;
-    const { camera, viewport, insets } = this;
-    const next = bringIntoView(camera, itemArea(this.state.picture.layout, item), viewport, insets);
-    const stays = next.x === camera.x && next.y === camera.y && next.scale === camera.scale;
-    if (!stays) this.look(next);
+    const { state, camera, viewport, insets } = this;
+    this.awaited = viewport.width === 0 ? item : -1;
+    if (!state || item < 0 || this.awaited >= 0) return;
+    const next = bringIntoView(camera, itemArea(state.picture.layout, item), viewport, insets);
+    if (!isSame(next, camera)) this.look(next);
   }
 
   /** Until the user has moved the camera, the whole graph stays fitted into what is left free. */
@@ -209,12 +210,12 @@ export class GraphView {
     this.canvas.width = Math.round(clientWidth * devicePixelRatio);
     this.canvas.height = Math.round(clientHeight * devicePixelRatio);
     if (!this.touched) this.fit();
+    this.reveal(this.awaited);
     this.paint(); // resizing has cleared the canvas: waiting for the next frame would flicker
   }
 
   private listen(): void {
-    const { canvas } = this;
-    const { signal } = this.stop;
+    const { canvas, stop: { signal } } = this;
     listenToPointer(canvas, signal, {
       grab: (x, y, withKey) => this.grab(x, y, withKey),
       carry: (dx, dy) => this.carry(dx, dy),
@@ -278,8 +279,7 @@ export class GraphView {
   }
 
   private fold(item: number): void {
-    if (!this.state) return;
-    this.anchorAt(this.state.picture.scene.items[item].key);
+    if (this.state) this.anchorAt(this.state.picture.scene.items[item].key);
     this.events.fold?.(item);
   }
 

@@ -3,7 +3,7 @@ import type { Request } from "../api/cache";
 import type { Catalog, Tensors, Trial } from "../api/types";
 import { askCatalog, askLayout, askModules, askStep, askTensors, askTrial } from "../api/requests";
 import type { StepTable } from "../api/tables";
-import { summaryOf } from "../model/ranks";
+import { nameOf, summaryOf } from "../model/ranks";
 import { addAsker } from "./hold";
 import { NOTHING_SHOWN, isComparing, type Field, type Look, type Pane, type Shown, type State } from "./look";
 import { relax, type World } from "./relax";
@@ -23,7 +23,8 @@ export function trialsOf(state: State, catalog: Catalog | null): readonly string
   const best = readable.reduce<(typeof readable)[number] | null>(
     (newest, trial) => (!newest || rank(trial) > rank(newest) ? trial : newest), null,
   );
-  return best ? [best.name] : [];
+  // Where one rank alone has recorded, there is no whole of all.
+  return best ? [nameOf(best.name, best.ranks.length === 1 ? best.ranks[0] : null)] : [];
 }
 
 const rank = (trial: { steps: number; created: number; updated: number }): number =>

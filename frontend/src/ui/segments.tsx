@@ -1,6 +1,7 @@
 /** One of a few: all choices are in sight. Radio buttons underneath, so arrow keys and screen readers just work. */
 import { useId } from "react";
 import { meaning } from "../model/glossary";
+import "./segments.css";
 
 export interface Choice<T extends string> {
   readonly value: T;

@@ -1,5 +1,6 @@
 /** A note that follows the pointer over a canvas, where the browser's own cannot know what it points at. */
 import { useLayoutEffect, useRef, type ReactNode } from "react";
+import "./tooltip.css";
 
 interface Props {
   /** Pixels of the page; null hides it. */

@@ -72,3 +72,15 @@ test("metrics come apart by name, and by type where there are several", () => {
   expect(metrics.byType.get("loss")?.map(({ type, steps }) => [type, ...steps])).toEqual([["a", 0], ["b", 1]]);
   expect(metrics.byType.has("lr")).toBe(false);
 });
+
+test("a metric has a range where ranks differ", () => {
+  const numbersOf = (values: number[]) => columnFromArray(values, float64());
+  const columns = tableFromColumns({
+    step: columnFromArray([0, 0, 1, 1], int64()), time: numbersOf([5, 5, 6, 6]),
+    name: columnFromArray(["loss", "lr", "loss", "lr"], utf8()), type: columnFromArray(["a", "a", "a", "a"], utf8()),
+    value: numbersOf([3, 0.1, 2, 0.2]), low: numbersOf([2, 0.1, 2, 0.2]), high: numbersOf([4, 0.1, 2, 0.2]),
+  });
+  const { curves } = metricTable(columns);
+  expect(curves.get("loss")?.range).toEqual({ low: Float64Array.of(2, 2), high: Float64Array.of(4, 2) });
+  expect(curves.get("lr")?.range).toBeNull();
+});

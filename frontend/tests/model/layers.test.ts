@@ -81,6 +81,16 @@ test("what is open by itself fits, with the way to a finding and the same rows o
   expect(patternOf("blocks.3.mlp.act")).toBe("blocks.#.mlp.act");
 });
 
+test("modules are opened before passes, which stand in one row beside modules", () => {
+  const nodes = [...[1, 2, 3].map((pass) => ["cell", pass] as const), ...[1, 2].map((pass) => ["cell.up", pass] as const)];
+  const rows = growLayers(nodes.map(([node, pass], order) => ({ node, role: "", pass, order })), () => "");
+  expect(visibleRows(rows, openByItself(rows, 3, [])).map(({ label }) => label)).toEqual(["cell", "up", "3 passes"]);
+  expect(visibleRows(rows, openByItself(rows, 20, [])).map(({ label, depth }) => [label, depth])).toEqual([
+    ["cell", 0], ["up", 1], ["#1", 2], ["#2", 2], ["3 passes", 1], ["#1", 2], ["#2", 2], ["#3", 2],
+  ]);
+  expect(rows[0].members).toHaveLength(5);
+});
+
 test("columns reach half-way to their neighbours", () => {
   const axis = stepAxis([0, 10, 20, 40], 49.5, 500, false);
   expect([...axis.edges]).toEqual([0, 50, 50, 150, 150, 300, 300, 405]);

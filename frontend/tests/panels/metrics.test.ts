@@ -39,6 +39,7 @@ const metric = (name: string, type: string, values: number[], start = 0): Metric
   steps: Float64Array.from(values, (_, i) => 10 * i),
   times: Float64Array.from(values, (_, i) => start + i),
   values: Float64Array.from(values),
+  range: null,
 });
 
 function trial(name: string, color: string, start: number): TrialMetrics {
@@ -163,4 +164,18 @@ test("a click goes to the nearest recorded step", () => {
   expect(nearestStep(steps, 251, "step", 0)).toBe(400);
   expect(nearestStep(steps, 11, "time", 50)).toBe(100);
   expect(nearestStep({ number: [], time: [] } as unknown as StepColumns, 1, "step", 0)).toBeNull();
+});
+
+test("a mean over ranks lies in their range, smoothed or not", () => {
+  const range = { low: Float64Array.from([0.5, 1]), high: Float64Array.from([1.5, 4]) };
+  const table: MetricTable = {
+    names: ["loss"], curves: new Map([["loss", { ...metric("loss", "", [1, 2]), range }]]), byType: new Map(),
+  };
+  const ranks = [{ trial: "one", color: "blue", start: 0, table }];
+  const plot = plotOf("loss", ranks, types, plain);
+  expect(plot.curves.map((curve) => curve.band)).toEqual([range]);
+  expect(lastValues(plot)[0].range).toEqual([1, 4]);
+  expect(valuesAt(plot, 0).values[0].range).toEqual([0.5, 1.5]);
+  const smooth = plotOf("loss", ranks, types, { ...plain, smoothing: 0.5 });
+  expect(smooth.curves.map((curve) => [curve.faint ?? false, curve.band])).toEqual([[true, undefined], [false, range]]);
 });

@@ -129,10 +129,10 @@ def tracing(
     seed: int | None = None,
     stop_after: str | None = None,
 ) -> Iterator[Trace]:
-    """Trace whatever happens in the block: several calls, keyword arguments, `backward()`.
+    """Trace all code in the block: several calls, keyword arguments, `backward()`.
 
-    The arguments and results of `target`'s own calls become the inputs and outputs of the trace. If `target` is not
-    a module, the tensors that come from outside the block are its inputs.
+    If `target` is a module, the arguments and results of its calls are the inputs and outputs of the trace. Else the
+    tensors that come from outside the block are the inputs, and there are no outputs.
 
     `stop_after` is the address of a module: when it returns, the block ends there, without an error.
     """

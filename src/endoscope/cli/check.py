@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="all causes, remedies, consequences and infos")
     parser.add_argument("--json", action="store_true", help="print a list of objects")
     parser.add_argument(
-        "--deep", metavar="SCRIPT:FUNCTION", help="also try the model: the function returns it and a batch"
+        "--deep", metavar="SCRIPT:FUNCTION", help="also run the model; the function returns (model, batch)"
     )
     parser.add_argument(
         "--silence", metavar="CHECK[@NODE]", action="append", help="never report this again in the trial"
@@ -188,7 +188,7 @@ def _print_together(pairs: Sequence[Correlation]) -> None:
     if not pairs:
         print("\nNothing happens together more often than by chance.")
         return
-    print("\nTogether more often than by chance, the strongest first:\n")
+    print("\nThese happen together more often than by chance, the strongest first:\n")
     for pair in pairs[:_MOST_PAIRS]:
         print("\n".join(wrapped("", pair.sentence)))
     if len(pairs) > _MOST_PAIRS:
@@ -215,5 +215,5 @@ def _silence(path: Path, entries: Sequence[str]) -> int:
     for entry in entries:
         check, _, node = entry.partition("@")
         silence.add(trial, check, node or None)
-        print(f"{check} is silent from now on{f' at {node}' if node else ''}, in {trial / silence.FILE}.")
+        print(f"{check} will not be reported any more{f' at {node}' if node else ''}, in {trial / silence.FILE}.")
     return 0

@@ -42,11 +42,7 @@ def run(options: argparse.Namespace) -> int:
         if result.remedy:
             print(f"{'':<5}  {'':<{width}}  → {result.remedy}")
     wrong = sum(result.verdict == WRONG for _, result in results)
-    print(
-        f"\n{wrong} of {len(results)} looks found something wrong."
-        if wrong
-        else "\nEverything that is needed is there."
-    )
+    print(f"\n{wrong} of {len(results)} tests found a problem." if wrong else "\nEverything that is needed is there.")
     return 1 if wrong else 0
 
 
@@ -54,7 +50,7 @@ def _looked(look: Callable[[Path], Iterator[Result]], root: Path) -> list[Result
     try:
         return list(look(root))
     except Exception as error:  # what is broken must not hide the rest
-        return [Result(WRONG, f"the look itself failed: {type(error).__name__}: {error}")]
+        return [Result(WRONG, f"this test failed with an error: {type(error).__name__}: {error}")]
 
 
 def _installation(_: Path) -> Iterator[Result]:
@@ -158,7 +154,7 @@ def _disk(root: Path) -> Iterator[Result]:
     there = next(folder for folder in [root.absolute(), *root.absolute().parents] if folder.exists())
     free = shutil.disk_usage(there).free
     if free < _LEAST_FREE_BYTES:
-        remedy = "endoscope rm DIR/trial    (what is not needed any more), or Run(…, max_bytes=…)"
+        remedy = "endoscope rm DIR/trial    (a trial that you do not need), or Run(…, max_bytes=…)"
         yield Result(WRONG, f"only {human_bytes(free)} are free in {there}", remedy)
     else:
         yield Result(GOOD, f"{human_bytes(free)} are free")

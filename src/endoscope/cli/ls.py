@@ -76,10 +76,15 @@ def _list_trace(file: Path) -> int:
 
 def _state(recording: Recording) -> str:
     from endoscope.query.liveness import is_running, last_sign
+    from endoscope.query.ranks.reasons import named
 
-    if recording.closed:
+    early = [rank for rank in recording.ranks if not recording.rank(rank).closed]
+    if not early:
         return "finished"
-    return "running" if is_running(recording) else f"ended early, {_age(time.time() - last_sign(recording))} ago"
+    if is_running(recording):
+        return "running"
+    who = "" if len(early) == len(recording.ranks) else f"{named(early)} "
+    return f"{who}ended early, {_age(time.time() - last_sign(recording))} ago"
 
 
 def _ranks(recording: Recording) -> str:

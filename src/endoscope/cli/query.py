@@ -2,7 +2,7 @@
 
 import argparse
 
-SUMMARY = "ask a recording in SQL"
+SUMMARY = "query a recording with SQL"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-SUMMARY = "write findings, curves and the graph, or a trace, into one HTML file"
+SUMMARY = "make one HTML file of recordings, or of a saved trace"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,11 @@ def run(options: argparse.Namespace) -> int:
             print(f"{trial} was kept.")
             return 1
         left = deletion.delete(trial, found)
-        print(f"{trial} was deleted." if not left else f"{trial}: deleted, except for what is not ours: {left[0]} …")
+        print(
+            f"{trial} was deleted."
+            if not left
+            else f"{trial}: deleted, except for files that Endoscope did not write: {left[0]} …"
+        )
     return 0
 
 

@@ -28,11 +28,11 @@ _HELP = (
 def probe_batch(
     model: Any, inputs: Any, *, batch_dim: int = 0, shared: Iterable[Any] = (), seed: int = 0
 ) -> list[Finding]:
-    """Findings where samples of a batch mix: the first operation of each way on which they do. Empty if none does.
+    """Find the operations that mix samples of a batch: one finding for the first operation on each path.
 
-    `inputs` is a batch, as for `endoscope.trace`; `shared` are tensors in it that have no samples (a mask for all),
-    where their size alone does not say so. The model runs a few times, with single samples exchanged; it, its
-    gradients and random states are left as they were.
+    `inputs` is a batch, as for `endoscope.trace`. `shared` are tensors in it that have no samples (a mask for all) but
+    look like a batch by their size. The model runs a few times, with single samples changed. Afterwards its state, its
+    gradients and the random states are restored.
     """
     if not isinstance(batch_dim, int) or isinstance(batch_dim, bool) or batch_dim < 0:
         raise BadArgument(f"batch_dim={batch_dim!r}: say the number of a dimension, from 0 on.")

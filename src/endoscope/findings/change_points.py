@@ -88,10 +88,10 @@ def changes(
     type: str | None = None,
     least: float = 1.25,
 ) -> list[Shift]:
-    """When a statistic changed its level for good, the strongest shift first; drift and spikes are none.
+    """Find the steps at which a statistic jumps to a new level and stays there, the strongest shift first.
 
-    `of` is "value", "parameter", "update", "gradient:<loss>" or "metric" (then no statistic is needed). `least` is the
-    smallest ratio of two levels that is reported. Works without torch.
+    Drift and short spikes are not reported. `of` is "value", "parameter", "update", "gradient:<loss>" or "metric" (then
+    no statistic is needed). `least` is the smallest ratio of two levels that is reported. Works without torch.
     """
     recording = path if isinstance(path, Recording) else one_trial(path)
     if not isinstance(least, (int, float)) or not least > 1:

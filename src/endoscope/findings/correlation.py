@@ -31,10 +31,10 @@ _MAJORITY = 0.5  # of the samples of a step: what they have, the step has
 def correlate(
     path: str | PathLike[str], *, events: Iterable[str | Anomaly] | None = None, confidence: float = 0.95
 ) -> list[Correlation]:
-    """What happens together more often than by chance, in a trial or in each trial of a folder. Works without torch.
+    """Find what happens together more often than by chance, in a trial or in each trial of a folder. Needs no torch.
 
-    `events` names sources: "checks", "anomalies", "losses", "types", "categories", "outliers", or holds anomalies. With
-    this confidence not one of all pairs that are reported of a trial is there by chance.
+    `events` are names of sources ("checks", "anomalies", "losses", "types", "categories", "outliers") or anomalies.
+    `confidence` is the probability that none of the reported pairs of a trial is due to chance.
     """
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.5 <= confidence < 1:
         raise BadArgument(f"confidence={confidence!r} must be from 0.5 to below 1, such as 0.95.")

@@ -23,7 +23,7 @@ from endoscope.findings.siblings import read_together
 from endoscope.findings.structure import Place, Structure
 from endoscope.query import bulk
 from endoscope.query.recording import Recording
-from endoscope.schema.recording import GRADIENT
+from endoscope.schema.recording import GRADIENT, OF_THIS_RANK, USED
 from endoscope.store.streams import to_numpy
 
 
@@ -64,12 +64,12 @@ class Facts:
     @cached_property
     def used_gradients(self) -> Rows:
         """What the optimizer used, where that is recorded beside the gradients of single losses or ranks."""
-        return self._rows("gradient", "gradient")
+        return self._rows(USED, USED)
 
     @cached_property
     def local_gradients(self) -> Rows:
         """What one rank computed, before the ranks reduce it."""
-        return self._rows("local_gradient", "local_gradient")
+        return self._rows(OF_THIS_RANK, OF_THIS_RANK)
 
     @cached_property
     def parameter_gradients(self) -> np.ndarray:

@@ -26,11 +26,11 @@ def origin(
     of: str = "value",
     type: str | None = None,
 ) -> list[Origin]:
-    """Where something wrong begins, the first in order of computation first; empty if nothing looks wrong.
+    """Find the operations that made NaN, infinity or outliers, in order of computation.
 
-    `what` is a trace, a recording, or the path of one. Without anything else: what made NaN or infinity. With a node, a
-    step or a sample: if all of it is finite, where a sample (without one: the whole step) begins to be unusual. `of` is
-    "value", or "gradient" (in a recording "gradient:<loss>"), where it begins with what is nearest to the loss.
+    `what` is a trace, a recording, or the path of one. The list is empty if nothing looks wrong. If you give a node, a
+    step or a sample, and all values are finite, the answer is where the sample (or the whole step) becomes unusual.
+    `of` is "value" or "gradient" (in a recording "gradient:<loss>").
     """
     _check_whole("step", step)
     _check_whole("sample", sample)

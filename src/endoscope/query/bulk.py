@@ -88,7 +88,7 @@ def graph(recording: Recording, graph_hash: str) -> dict[str, Any]:
         data = recording.tables.graph(graph_hash)
     if data is None:
         raise LookupFailed(
-            f"There is no graph {graph_hash!r} in {recording.name!r}. The steps name {len(known)} graphs."
+            f"There is no graph {graph_hash!r} in {recording.name!r}. Its steps have {len(known)} other graphs."
         )
     return data
 

@@ -70,7 +70,7 @@ def layers(recording: Recording, of: str, statistic: str, rows: str = "", read: 
         raise BadArgument(f"rows={rows!r} is neither {OUTPUTS!r} nor {PARAMETERS!r}.")
     derived = {one.name: one for one in DERIVED}.get(statistic)
     if derived is not None and of.partition(":")[0] not in derived.of:
-        raise LookupFailed(f"{statistic!r} is of {' and '.join(derived.of)}, and not of {of!r}.")
+        raise LookupFailed(f"{statistic!r} exists for {' and '.join(derived.of)}, but not for {of!r}.")
     asked = _Asked(recording, of, _chosen(recording, read(recording, of, "count"), rows), read)
     if derived is not None:
         return asked.with_states(derived.make(asked))

@@ -9,7 +9,7 @@ A recording is what it was at the last `refresh()`, also while the trial is stil
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -244,13 +244,16 @@ class Recording(Shown):
                 found = over.of_unit(self.tables.columns("units"), keys, statistic, unit)
             else:
                 self.tables.check_statistic(statistic)
-                found = over.of_whole(self.tables.columns("stats"), keys, statistic)
-            if not len(found[0]) and (sample is not None or unit is not None):
+                return self._of_whole_tensor(keys, statistic, steps, type)
+            if not len(found[0]):
                 what = "sample" if sample is not None else "unit"
                 raise LookupFailed(f"Nothing was recorded per {what} of {node!r} ({of}). Leave out {what}=.")
             return over.over_steps(*found, steps, type)
 
         return self.tables.steadily(find)
+
+    def _of_whole_tensor(self, keys: Collection[int], statistic: str, steps: Steps, type_: str | None) -> Series:
+        return over.over_steps(*over.of_whole(self.tables.columns("stats"), keys, statistic), steps, type_)
 
     # At one step
 

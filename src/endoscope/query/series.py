@@ -97,7 +97,7 @@ def over_steps(ordinals: np.ndarray, values: np.ndarray, steps: Steps, type_: st
     return Series(numbers, values, types)
 
 
-def _in_order(table: pa.Table) -> pa.Table:
+def in_order(table: pa.Table) -> pa.Table:
     """What belongs to a recorded step is written with it, so it may stand before or after that of its neighbours."""
     steps = to_numpy(table["step"].chunk(0)) if table.num_rows else np.empty(0, np.int64)
     if not np.any(steps[1:] < steps[:-1]):
@@ -126,7 +126,7 @@ class Metrics(Mapping[str, Series]):
         # A newer version may have written more columns.
         columns = {name: found[name].combine_chunks() for name, _ in TABLES["metrics"]}
         texts = {name: arrays.dictionary(to_list(columns[name])) for name in ("name", "type")}
-        return _in_order(pa.table(columns | texts))
+        return in_order(pa.table(columns | texts))
 
     def __getitem__(self, name: str) -> Series:
         found = self._all().get(name)

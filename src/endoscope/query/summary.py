@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from endoscope.query.liveness import last_sign
-from endoscope.query.reading.tables import Outline
 from endoscope.query.recording import Recording
 from endoscope.query.series import Series
 from endoscope.store import paths
@@ -66,7 +65,7 @@ class Summary:
 
 def summarise(recording: Recording) -> Summary:
     """Of what was recorded until the last refresh."""
-    outline = _outline(recording)
+    outline = recording.tables.outline()
     known = recording.metrics
     found = {name: known[name] for name in known}
     loss = loss_among(list(found), ())
@@ -89,15 +88,6 @@ def summarise(recording: Recording) -> Summary:
         ranks=tuple(recording.ranks) if recording.world_size > 1 else (),
         writers=tuple(Writer(source.folder, source.closed, last_sign(source)) for source in recording.sources),
     )
-
-
-def _outline(recording: Recording) -> Outline:
-    """Of one process by its journal; steps of several are put together first."""
-    of_each = [source.tables.outline() for source in recording.sources]
-    if len(of_each) == 1:
-        return of_each[0]
-    steps = recording.steps
-    return Outline(len(steps), steps[-1].number if steps else None, sum(one.bytes for one in of_each))
 
 
 def loss_among(metrics: Sequence[str], losses: Collection[str]) -> str | None:
@@ -138,9 +128,13 @@ def _cost(recording: Recording) -> float:
         return float(share)
     told = report.get("recording_seconds")
     is_told = isinstance(told, int | float)
-    spent = float(told) if is_told else sum(step.recording_seconds for step in recording.steps)  # type: ignore[arg-type]
+    spent = float(told) if is_told else max(map(_recording_seconds, recording.sources))  # type: ignore[arg-type]
     whole = recording.updated - recording.created
     return spent / whole if 0 < spent < whole else math.nan
+
+
+def _recording_seconds(source: Recording) -> float:
+    return sum(step.recording_seconds for step in source.steps)
 
 
 def _size_of(path: Path) -> int:

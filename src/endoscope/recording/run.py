@@ -57,7 +57,7 @@ _DEFAULT: Any = object()
 
 
 class Run(Shown):
-    """One recorded trial; see `docs/reference/recording.md`."""
+    """Records a training as one trial; see `docs/reference/recording.md`."""
 
     def __new__(cls, *_: Any, enabled: bool = True, **__: Any) -> Run:
         if not enabled and cls is Run:
@@ -140,7 +140,7 @@ class Run(Shown):
     ) -> torch.nn.Module:
         """Record `model` from now on: a step begins with its forward pass and ends with `optimizer.step()`.
 
-        `spectra` is a policy: at which of the recorded steps singular values are computed, too.
+        `spectra` is a policy that chooses recorded steps in which singular values are computed, too.
         """
         self._require_open()
         steps = self._steps
@@ -178,7 +178,7 @@ class Run(Shown):
 
     @property
     def current_step(self) -> Step:
-        """The step that runs, for callbacks and the `forward` of a model; harmless where there is none."""
+        """The step that runs, for callbacks and the `forward` of a model. Between steps, metrics go to the last one."""
         return self._steps.current
 
     def pause(self) -> None:
@@ -195,9 +195,9 @@ class Run(Shown):
             self._steps.report(str(name), value)
 
     def log(self, values: Mapping[str, Any], step: int | None = None) -> None:
-        """Several numbers of the current step, or of the one with this number; nested ones get names such as `a/b`.
+        """Report several metrics of the current step, or of step number `step`; nested ones get names such as `a/b`.
 
-        Where no model is watched and nobody gives numbers, each call is a step.
+        If no model is watched and no `step` is given, each call begins a new step.
         """
         with self.shield("run.log"):
             self._require_open()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from endoscope.recording.deciding.schedule import Schedule
 
 NO_MODEL = (
-    "no model was watched, so only what was reported was recorded. Call run.watch(model, optimizer) before the loop."
+    "no model was watched, so only metrics and notes were recorded. Call run.watch(model, optimizer) before the loop."
 )
 NO_STEP = (
     "no training step was recorded. A step begins when the watched model is called in training mode, model(x), and not "
@@ -67,9 +67,9 @@ def left_out(seen: int, recorded: int, budget: Budget | None, *, was_chosen: boo
         return ""
     allowed = f"a budget of {100 * budget.fraction:g} % of the training time"
     why = (
-        f"`when` and {allowed} allow no more"
+        f"`when` and {allowed} did not allow more"
         if was_chosen
-        else f"a run records fewer and fewer steps, within {allowed}"
+        else f"by default later steps are recorded less often, to stay within {allowed}"
     )
     return (
         f"{seen - recorded} of {seen} steps were not recorded: {why}. To record every step:  endoscope.Run(…, when=1)"

@@ -61,7 +61,7 @@ class Departures:
         labels = ", ".join(self._trace.op_at(node).label for node in ops)
         place = departure.position.line
         raise CannotReplay(
-            f"With the edit another value of {labels} leaves for Python through {departure.name}(){before} ({place}). "
+            f"The edit changes the value of {labels} that Python reads through {departure.name}(){before} ({place}). "
             f"What the model does with it is not in the trace. {instead}"
         )
 

@@ -61,11 +61,11 @@ def _tell(report: Report, trace: Trace, nodes: Sequence[int], paths: Sequence[st
     left = _left_for_python(trace, nodes)
     if left:
         report.unchecked.append(
-            f"output {which} moves with {changed} though no operation leads there; values left torch through "
+            f"output {which} changes with {changed} though no operation leads there; values left torch through "
             f"{', '.join(left)}, and may have come back or chosen what runs"
         )
     else:
-        report.fail("inputs", f"output {which} moves with {changed}, and no path of the graph leads there", None)
+        report.fail("inputs", f"output {which} changes with {changed}, and no path of the graph leads there", None)
 
 
 def _inputs_by_memory(trace: Trace) -> list[list[int]]:

@@ -36,21 +36,21 @@ def excuse(op: Op, slot: int, baseline: list[torch.Tensor]) -> str | None:
     if not any(b.numel() for b in baseline):
         return "the result has no elements"
     if value.is_quantized:
-        return "quantised values are not perturbed"
+        return "quantised values are not changed"
     for change in (*variants(value), *hints(op, slot)):
         if _changes(op, {slot: change}, baseline):
             return None
     if op.type in SHAPE_OPERANDS:
         return "only its shape, dtype or device is used"
     if op._raw.facts.opaque:
-        return "the body is opaque; it may use only the shape"
+        return "the body cannot be seen; perhaps it uses only the shape"
     hidden = _hidden_by_others(op, slot)
     if hidden:
         return hidden
     if _hidden_by_numbers(op, slot):
         return "its other arguments hide it (a power of zero, a dimension of one)"
     if value.numel() == 1 and not any(b.is_floating_point() for b in baseline):
-        return "a single element has only one order"
+        return "a single element cannot be in another order"
     if op.type in REPLACING or op._raw.facts.written is not None:
         return "it is overwritten entirely"
     if all(b.dtype.is_floating_point and bool(b.isnan().all()) for b in baseline):

@@ -64,7 +64,7 @@ class Report(Shown):
             f"    {self.checked} operations were checked: {exact} gave the same bits again, {len(self.inexact)} gave "
             "the same values up to rounding.",
             f"    {self.edges} parents were checked: {self.edges - len(self.excused)} change the result, "
-            f"{len(self.excused)} cannot change it here (report.excused).",
+            f"{len(self.excused)} cannot change it with these values (see report.excused).",
         ]
         lines += [f"    FAILED {failure}" for failure in self.failures[:20]]
         if len(self.failures) > 20:

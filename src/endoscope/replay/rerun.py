@@ -46,12 +46,12 @@ INSTEAD = "Run the model with the edit: endoscope.trace(model, inputs, edit=...)
 
 
 def rerun(trace: Trace, edit: Mapping[Any, Any], *, seed: int | None = None) -> Trace:
-    """The trace as it would be with an edit; only what lies downstream of it is computed, from kept values.
+    """Return the trace as it would be with an edit; only operations that depend on the edit are computed again.
 
-    Operations that draw random numbers draw those of the trace; with a `seed` all of them draw anew, in their order.
+    Random numbers are those of the trace. With a `seed`, all operations that draw random numbers draw them again.
 
-    The values carry no autograd history. Where only the model itself could say what comes next, because a value
-    that changes has steered Python, or the size of a tensor depends on it, this raises and says so.
+    The values have no autograd history. If a changed value decides a branch in Python, or the size of a tensor, the
+    call raises an error that says so, because only the model can tell what it would do next.
     """
     if not isinstance(trace, Trace):
         raise BadArgument(f"rerun() needs a trace: endoscope.trace(model, x).rerun(edit=...), not {type(trace)}.")
@@ -166,8 +166,8 @@ class _Again:
     def _edited(self, node: int, tensors: list[Tensor], edits: list[Applied], grad: bool) -> list[Tensor]:
         if any(_is_wrapped(self.recorder.objects[s]) for s in self._slots(node)):
             raise CannotReplay(
-                f"{self.label(node)} runs inside a function transform (vmap, grad), where tensors hide their batch. "
-                "Edit an operation outside."
+                f"{self.label(node)} runs inside a function transform (vmap, grad), where the batch dimension "
+                "is not visible. Edit an operation outside."
             )
         with torch.set_grad_enabled(grad):
             return apply_all(edits, tensors)

@@ -71,7 +71,7 @@ class _Sides:
         """`expand` stores nothing, so `contiguous` and the like copied; of an edited value they would not."""
         written = raw.facts.written(raw.args, raw.kwargs or {}) if raw.facts.written else ()
         if any(isinstance(tensor, torch.Tensor) and storage_key(tensor) in self.copies for tensor in written):
-            self._refuse(node, "it writes into what was a copy because elements were repeated without storing them")
+            self._refuse(node, "it writes into an expanded tensor, which is a copy after the edit")
         if raw.facts.type in _COPYING_IF_NEEDED and given:
             if id(given[0]) in self.own or storage_key(given[0]) in self.copies:
                 self.copies.add(storage_key(self.recorder.objects[raw.slot]))
@@ -113,7 +113,7 @@ class _Sides:
     def _check_read(self, node: int, raw: Node, tensor: torch.Tensor, read: Read) -> None:
         side = id(tensor) in self.own
         if side and raw.facts.type == "as_strided":
-            self._refuse(node, "it looks at memory around the edited value")
+            self._refuse(node, "it reads memory outside of the edited value")
         for slot in slots_of(read):
             maker = self.recorder.slot_node[slot]
             if maker <= self.node or self.storages[slot] != self.key:

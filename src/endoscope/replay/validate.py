@@ -39,7 +39,7 @@ MOST_PARENTS = 64
 
 
 def validate(target: Any, inputs: Any = _ABSENT, *, seed: int | None = None, **named: Any) -> Report:
-    """Prove a trace. `target` is a module or function (with `inputs` as in `trace`), or a finished trace.
+    """Check that a trace is right. `target` is a module or function (with `inputs` as in `trace`), or a finished trace.
 
     The target is run several times, all of them with the `seed` if there is one; its buffers, gradients, inputs and all
     random states are put back afterwards.
@@ -202,7 +202,7 @@ def _check_parents(report: Report, op: Op, baseline: list[torch.Tensor]) -> None
     chosen = list(slots)
     if len(chosen) > MOST_PARENTS:
         chosen = chosen[:: len(chosen) // MOST_PARENTS + 1]
-        report.unchecked.append(f"{op.label} has {len(slots)} parents, of which {len(chosen)} were perturbed")
+        report.unchecked.append(f"{op.label} has {len(slots)} parents, of which {len(chosen)} were changed")
     for slot in chosen:
         report.edges += 1
         reason = excuse(op, slot, baseline)

@@ -119,7 +119,7 @@ def _gaps(recording: Recording) -> Markup | None:
         rows.append((f"{numbers.whole(reason.times)} ×", told))
     if len(reasons) > _MOST_GAPS:
         rows.append(("…", f"{len(reasons) - _MOST_GAPS} more reasons"))
-    return _table("What could not be recorded, or can no longer be read", rows)
+    return _table("Gaps: what could not be recorded, or can no longer be read", rows)
 
 
 def _network(recording: Recording) -> Markup | None:

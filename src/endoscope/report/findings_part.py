@@ -53,7 +53,7 @@ def _nothing(recording: Recording) -> Markup:
     if lacking:  # and that is silenced
         return tag("p", f"Nothing else was found. Silenced: {lacking[0].title}.")
     over = numbers.plural(len(recording.steps), "recorded step")
-    words = f"Nothing looks wrong, over {over}. Checks are meant to be quiet: what they miss may still be wrong."
+    words = f"Nothing looks wrong, over {over}. Checks avoid false alarms, so there may be problems that they miss."
     return tag("p", words, class_="good")
 
 

@@ -26,6 +26,8 @@ GRADIENT_MEANINGS = {
 }
 
 GRADIENT = "gradient:"  # `of` of a gradient is this and the name of the loss
+USED = "gradient"  # `of` of what the optimizer uses of a parameter, where that is not what one loss gives in a process
+OF_THIS_RANK = "local_gradient"  # `of` of what one process has computed, before others are averaged in
 NO_BATCH = -1  # batch_dim of a tensor that has no samples
 NO_STEP = -1  # step of a note or a gap that belongs to no step
 

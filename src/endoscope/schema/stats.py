@@ -182,11 +182,11 @@ def statistic(
             return (around**4).mean() / (around**2).mean() ** 2
 
     The function returns one number, best as a tensor without dimensions on the device of the numbers. It costs a few
-    torch calls for each tensor. What is decorated becomes a `Statistic`; its `forget()` undoes the registration.
+    torch calls for each tensor. The decorator returns a `Statistic`; its `forget()` removes it again.
 
-    `merge` says how the number of a whole tensor follows from those of its parts on several ranks: "sum", "mean"
+    `merge` says how to compute the number of a tensor from those of its parts on several ranks: "sum", "mean"
     (each part counts by its finite elements), "min", "max", "norm", or a formula such as
-    `lambda parts: parts.mean(parts["tailedness"])`. Without it the whole has a gap where it has more than one part.
+    `lambda parts: parts.mean(parts["tailedness"])`. Without it, a tensor of several parts has a gap.
     """
 
     def register(measure: Callable[[Tensor], Any]) -> Statistic:
@@ -213,7 +213,7 @@ def statistic(
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name):
         raise BadArgument(
-            f"A statistic has a name of small letters, digits and _, because columns are called by it, not {name!r}. "
+            f"The name {name!r} is not valid for a statistic: use small letters, digits and _. "
             'Call it, for instance, "tailedness".'
         )
     if name in _RESERVED or keyword.iskeyword(name) or any(one.name == name for one in BUILT_IN):
@@ -224,8 +224,8 @@ def _change(name: str, made: Statistic | None) -> None:
     """Register a statistic, or forget it."""
     if writers:
         raise BadArgument(
-            f"The statistic {name!r} cannot come or go while a run is being recorded: its files have their columns. "
-            "Register statistics before Run(…), and close the run before that."
+            f"The statistic {name!r} cannot be added or removed while a run is open, because the columns of its "
+            "files are fixed. Register statistics before Run(…), and close the run before that."
         )
     if made is None:
         del _known[name]

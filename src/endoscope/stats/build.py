@@ -80,4 +80,4 @@ if __name__ == "__main__":
     try:
         build()
     except CannotBuild as problem:
-        sys.exit(f"The kernels for statistics were not compiled, plain torch calls will serve.\n{problem}")
+        sys.exit(f"The kernels for statistics were not compiled; torch is used instead, which is slower.\n{problem}")

@@ -62,7 +62,7 @@ def check(table: str, batch: pa.RecordBatch, ordinal: int) -> None:
     if table in PER_STEP or table == "keys":
         keys = to_numpy(batch.column("key"))
         if len(keys) and not 0 <= int(keys.min()) <= int(keys.max()) < MOST_KEYS:
-            raise ValueError("a key out of range")
+            raise ValueError("the number of a tensor out of range")
     if table in _OF:
         _OF[table](batch)
 
@@ -112,7 +112,7 @@ def _filled(table: str, field: pa.Field, there: dict[str, pa.Array], rows: int) 
     names = ("sample",) if table == "samples" else UNIT
     like = next((there[name] for name in names if name in there and pa.types.is_list(there[name].type)), None)
     if like is None:
-        raise ValueError(f"the column {field.name!r} is missing, and all that are like it")
+        raise ValueError(f"the column {field.name!r} is missing, with all columns of its kind")
     offsets = to_numpy(like.offsets)
     return to_arrow(ListColumn(to_numpy(_nan(int(offsets.max(initial=0)))), offsets), word)
 

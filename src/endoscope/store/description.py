@@ -63,7 +63,7 @@ def read(folder: Path) -> tuple[dict[str, Any], str]:
     check_format(found.get("format"), folder)
     for name in [name for name, is_right in _MEMBERS.items() if name in found and not is_right(found[name])]:
         del found[name]
-        problem = f"{TRIAL} is damaged: what it says of {name!r} cannot be"
+        problem = f"{TRIAL} is damaged: its entry {name!r} is impossible"
     return found, problem
 
 

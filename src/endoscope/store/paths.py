@@ -166,7 +166,7 @@ def check_name(trial: object) -> None:
     elif any("\ud800" <= character <= "\udfff" for character in trial):
         reason = "it is not valid Unicode"
     elif len(trial.encode()) > _MOST_BYTES_IN_A_NAME:
-        reason = f"it has {len(trial.encode())} bytes, and {_MOST_BYTES_IN_A_NAME} is the most"
+        reason = f"it has {len(trial.encode())} bytes, and at most {_MOST_BYTES_IN_A_NAME} are allowed"
     if reason:
         raise BadArgument(f"The trial name {trial!r} cannot be the name of a folder: {reason}. Try 'baseline-1'.")
 

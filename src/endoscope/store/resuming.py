@@ -46,7 +46,7 @@ def look(trial: Path, rank: int) -> Former | None:
     reader.refresh()
     if reader.lost_lines:
         raise StoreError(
-            f"{trial} cannot be resumed: its {paths.JOURNAL} {reader.lost_lines}. Put back what was lost, or record "
+            f"{trial} cannot be resumed: its {paths.JOURNAL} {reader.lost_lines}. Restore the missing files, or record "
             "under another trial name; what is there can still be read."
         )
     if not (folder / paths.JOURNAL).exists() or b"\n" not in (folder / paths.JOURNAL).read_bytes():

@@ -87,7 +87,7 @@ class Waiting:
         """That there was too little room for something."""
         if what not in self._said:
             self._said.add(what)
-            self.say(f"too little room for {what} within max_bytes={self._max_bytes}; this is said once", step)
+            self.say(f"too little room for {what} within max_bytes={self._max_bytes}; this gap is listed once", step)
 
     def _thin(self, table: str) -> None:
         """A disk that stays full must not fill the memory, too."""

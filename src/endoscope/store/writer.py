@@ -465,6 +465,6 @@ def _check_size(max_bytes: int | None, of_description: int) -> None:
     least = of_description + 2 * KEPT_BACK
     if max_bytes is not None and max_bytes < least:
         raise BadArgument(
-            f"max_bytes is {max_bytes}, which leaves room for nothing: what every trial has takes {least} bytes, and a "
+            f"max_bytes={max_bytes} is too small: an empty trial takes {least} bytes, and a "
             "recorded step several times as much. Try max_bytes=2_000_000_000."
         )

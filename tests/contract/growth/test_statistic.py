@@ -191,7 +191,7 @@ def test_older_recordings_show_a_gap_alone_and_in_a_folder(recorded: Path, tmp_p
 
 @pytest.mark.parametrize("name", ["mean", "hist", "step", "2nd", "Tailedness", "", "lambda", "a b", None])
 def test_names_that_columns_cannot_have(name: str) -> None:
-    with pytest.raises(errors.BadArgument, match=r"is taken|has a name of small letters"):
+    with pytest.raises(errors.BadArgument, match=r"is taken|is not valid for a statistic"):
         endoscope.statistic(name)
 
 

@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import endoscope
+from endoscope.cli import main
 from endoscope.errors import LookupFailed, ValueNotKept
 from endoscope.query.recording import Recording
+from endoscope.query.summary import summarise
 from endoscope.store.writer import TrialWriter
 from tests.query.ranks.made_up import DATA, TWO_BY_TWO, Part, Step, part, placed, sharded, write_rank
 
@@ -246,3 +248,38 @@ def test_one_process_is_as_ever(tmp_path: Path) -> None:
     recording = endoscope.open(writer.path)
     assert type(recording) is Recording and recording.ranks == [0] and recording.rank(0) is recording
     assert recording.world_size == 1 and DATA["shape"] == [2]
+
+
+def test_summands_of_a_rank_are_the_gradient_of_the_whole(tmp_path: Path) -> None:
+    """None of them stands under the name of the sum."""
+    for rank, value in enumerate((1.0, 4.0)):
+        own = part("w", torch.full((2, 3), value), placed(["partial:sum"]), of="local_gradient", kind="parameter")
+        path = write_rank(tmp_path, rank, {0: Step([own])})
+    recording = endoscope.open(path)
+    assert [key.of for key in recording.tensors_of("w")] == ["gradient"]
+    assert recording.tensor("w", 0, of="gradient").tolist() == [[5.0] * 3] * 2
+    with pytest.raises(ValueNotKept, match=r"a summand of it.*recording\.tensor\(…\) adds up what was kept raw"):
+        recording.statistics("w", 0, of="gradient")
+    assert [gap.of for gap in recording.gaps if gap.node == "w"] == ["gradient"]
+    assert [key.of for key in recording.rank(1).tensors_of("w")] == ["local_gradient"]
+    assert recording.rank(1).series("w", "max", of="local_gradient").values.tolist() == [4.0]
+
+
+def test_one_of_two_ranks_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _two(tmp_path, [0, 1], [0, 1])
+    journal = path / "rank-1" / "journal.jsonl"
+    journal.write_text("".join(line for line in journal.read_text().splitlines(True) if '"close"' not in line))
+    assert main(["ls", str(tmp_path)]) == 0
+    assert "rank 1 ended early, " in capsys.readouterr().out
+    (path / "rank-1").rename(tmp_path.parent / "elsewhere")
+    assert main(["ls", str(tmp_path)]) == 0
+    listed = capsys.readouterr().out
+    assert "finished" in listed and "1 of 2" in listed
+
+
+def test_a_summary_counts_the_steps_of_all_ranks(tmp_path: Path) -> None:
+    for first, second in (([0, 1, 2], [0, 1, 2]), ([0, 1, 2, 4], [0, 2]), ([0, 1], [0, 1, 5])):
+        path = _two(tmp_path / f"{len(first)}{len(second)}", first, second)
+        found = summarise(endoscope.open(path))
+        steps = endoscope.open(path).steps
+        assert (found.steps, found.last_step) == (len(steps), steps[-1].number)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from starlette.testclient import TestClient
 
+import endoscope
 from endoscope.capture.views.result import Trace
 from endoscope.server.security import Access
 from endoscope.server.traces.app import create
@@ -59,10 +61,6 @@ def test_a_trace_is_served_and_no_trials(ask: Ask) -> None:
 
 
 def test_what_could_not_be_seen_is_told() -> None:
-    import torch
-
-    import endoscope
-
     def leaves(x: torch.Tensor) -> torch.Tensor:
         return x * x.sum().item()
 
@@ -116,10 +114,6 @@ def test_the_code_around_an_operation(ask: Ask, trace: Trace) -> None:
 
 
 def test_code_that_is_gone_or_was_changed_is_said(tmp_path: Path) -> None:
-    import torch
-
-    import endoscope
-
     file = tmp_path / "model.py"
     file.write_text("def run(x):\n    return x + 1\n")
     space: dict[str, Any] = {}
@@ -137,6 +131,16 @@ def test_code_that_is_gone_or_was_changed_is_said(tmp_path: Path) -> None:
     file.unlink()
     gone = client.get("/api/trace/code", params=ask).json()
     assert gone["lines"] == [] and "cannot be read here" in gone["problem"]
+
+
+def test_only_python_files_are_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("one\ntwo\nthree\n")
+    space: dict[str, Any] = {}
+    exec(compile("def run(x):\n    return x + 1\n", str(secret), "exec"), space)
+    trace = endoscope.trace(space["run"], torch.ones(2))
+    found = client_of(trace).get("/api/trace/code", params={"label": trace["add_1"].label}).json()
+    assert found["lines"] == [] and "only files that end in .py" in found["problem"]
 
 
 def test_a_value_with_its_statistics_and_its_numbers(ask: Ask, trace: Trace) -> None:

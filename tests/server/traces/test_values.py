@@ -55,6 +55,8 @@ def test_what_is_no_table_of_numbers_is_said() -> None:
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     with pytest.raises(ValueNotKept, match="nested tensor"):
         values.numbers(nested)
+    with pytest.raises(ValueNotKept, match="the device meta"):
+        values.numbers(torch.ones(2, device="meta"))
 
 
 def test_of_a_tensor_that_is_too_large_the_beginning_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

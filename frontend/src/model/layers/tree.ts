@@ -69,21 +69,32 @@ function rowOf(
   const label = within && growing.name.startsWith(`${within}.`) ? growing.name.slice(within.length + 1) : growing.name;
   const type = typeOf(growing.name);
   const several = growing.records.length > 1;
-  const own = several
-    ? growing.records.map((place): LayerRow => {
-      const { node, role, pass } = records[place];
-      const words = [role, pass > 1 || !role ? `#${pass}` : ""].filter(Boolean).join(" ");
-      return {
-        key: `${node}\n${role}\n${pass}`, node, label: words, type: "", depth: depth + 1, record: place, inner: [],
-        members: [place],
-      };
-    })
-    : [];
-  const inner = [...own, ...rowsBelow(growing, growing.name, depth + 1, records, typeOf)];
+  const modules = rowsBelow(growing, growing.name, depth + 1, records, typeOf);
+  const own = several ? passesOf(growing, depth + 1 + Math.sign(modules.length), records) : [];
+  const inner = own.length && modules.length ? [...modules, foldedPasses(growing.name, own)] : [...own, ...modules];
   const record = several ? -1 : (growing.records[0] ?? -1);
   const members = [...(record >= 0 ? [record] : []), ...inner.flatMap((row) => row.members)];
   return { key: growing.name, node: growing.name, label, type, depth, record, inner, members };
 }
+
+/** A row for each role and pass. */
+function passesOf({ records: places }: Growing, depth: number, records: readonly LayerRecord[]): LayerRow[] {
+  return places.map((place) => {
+    const { node, role, pass } = records[place];
+    const label = [role, pass > 1 || !role ? `#${pass}` : ""].filter(Boolean).join(" ");
+    const key = `${node}\n${role}\n${pass}`;
+    return { key, node, label, type: "", depth, record: place, inner: [], members: [place] };
+  });
+}
+
+/** Beside the modules inside, in one row: what is inside says more than every pass of the whole. */
+function foldedPasses(node: string, own: readonly LayerRow[]): LayerRow {
+  const members = own.flatMap((row) => row.members);
+  const label = `${own.length} ${own.every((row) => row.label.startsWith("#")) ? "passes" : "roles"}`;
+  return { key: `${node} passes`, node, label, type: "", depth: own[0].depth - 1, record: -1, inner: own, members };
+}
+
+const holdsPasses = ({ inner }: LayerRow): boolean => inner.length > 0 && inner.every(({ key }) => key.includes("\n"));
 
 /** The rows that are seen while some are open. */
 export function visibleRows(rows: readonly LayerRow[], open: ReadonlySet<string>): LayerRow[] {
@@ -112,19 +123,27 @@ export function wayTo(rows: readonly LayerRow[], node: string): string[] {
   return [];
 }
 
-/**
- * What is open if nobody chose: whole levels while they fit, outermost first; then the way to each finding, and the
- * same rows of the other blocks if those fit, too.
- */
-export function openByItself(rows: readonly LayerRow[], most: number, nodes: readonly string[]): ReadonlySet<string> {
-  let open = new Set<string>();
+/** Whole levels of the rows that are meant, added to those that are open while all of it fits. */
+function openLevels(
+  rows: readonly LayerRow[], most: number, before: ReadonlySet<string>, isMeant: (row: LayerRow) => boolean,
+): Set<string> {
+  let open = new Set(before);
   for (let depth = 0; depth < 12; depth++) {
-    const level = flatten(rows).filter((row) => row.depth === depth && row.inner.length > 0);
-    if (level.length === 0) break;
+    const level = flatten(rows).filter((row) => row.depth === depth && row.inner.length > 0 && isMeant(row));
     const next = new Set([...open, ...level.map((row) => row.key)]);
     if (visibleRows(rows, next).length > most) break;
     open = next;
   }
+  return open;
+}
+
+/**
+ * What is open if nobody chose: whole levels while they fit, outermost first, modules before passes; then the way to
+ * each finding, and the same rows of the other blocks if those fit, too.
+ */
+export function openByItself(rows: readonly LayerRow[], most: number, nodes: readonly string[]): ReadonlySet<string> {
+  const modules = openLevels(rows, most, new Set(), (row) => !holdsPasses(row));
+  const open = openLevels(rows, most, modules, holdsPasses);
   const ways = nodes.map((node) => wayTo(rows, node));
   for (const way of ways) for (const key of way) open.add(key);
   const patterns = new Set(ways.flat().map(patternOf));

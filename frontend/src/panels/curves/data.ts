@@ -85,14 +85,16 @@ export interface Reading {
   readonly curve: Curve;
   readonly x: number;
   readonly value: number | null;
+  /** Of its band, if it has one. */
+  readonly range: readonly [number, number] | null;
 }
 
 /** The point of each curve that is nearest to a place. */
 export function readings(curves: readonly Curve[], place: number): Reading[] {
   return curves.flatMap((curve) => {
-    const { x, y } = prepared(curve);
+    const { x, y, band } = prepared(curve);
     const at = nearestPlace(x, place);
-    return at < 0 ? [] : [{ curve, x: x[at], value: y[at] }];
+    return at < 0 ? [] : [{ curve, x: x[at], value: y[at], range: band && [band.low[at], band.high[at]] }];
   });
 }
 

@@ -136,19 +136,24 @@ function Values({ plot, cursor }: { readonly plot: Plot; readonly cursor: Shared
   const values = pointed?.values ?? lastValues(plot);
   const prefix = x === "time" ? "" : pointed?.exact ? "at " : "near ";
   const where = pointed ? prefix + placeText(pointed.place, x) : "";
-  const all = values.map(({ label, value }) => `${label}: ${shortNumber(value)}`).join("\n");
+  const all = values.map(({ label, value, range }) => `${label}: ${shortNumber(value)}${rangeText(range)}`).join("\n");
   return (
     <span className="metric-last" title={`${where || "newest values"}\n${all}`}>
       {where && <span className="label">{where}</span>}
-      {values.slice(0, 4).map(({ label, color, value }) => (
+      {values.slice(0, 4).map(({ label, color, value, range }) => (
         <span key={label}>
           {plot.curves.length > 1 && <i className="dot" style={{ background: color }} />}
           <NumberText value={value} />
+          {values.length === 1 && range && <small>{rangeText(range)}</small>}
         </span>
       ))}
     </span>
   );
 }
+
+/** Of ranks, whose mean is shown. */
+const rangeText = (range: readonly [number, number] | null): string =>
+  range ? ` (${shortNumber(range[0])} … ${shortNumber(range[1])} over ranks)` : "";
 
 export function MetricOverlay({ names, frame }: { readonly names: readonly string[]; readonly frame: Frame }) {
   const metrics = usePart((page) => page.metrics);

@@ -97,25 +97,31 @@ export function typeStyle(color: string, type: number): { readonly color: string
 
 type Style = Pick<Curve, "label" | "color" | "dashed">;
 
-/** A smoothed curve keeps what it was made of in sight, faintly. */
+/** A smoothed curve keeps what it was made of in sight, faintly. A mean over ranks lies in its range. */
 function drawn(curve: MetricCurve, style: Style, { trial, start }: TrialMetrics, look: Look): Curve[] {
   const x = look.x === "time" ? curve.times.map((time) => time - start) : curve.steps;
-  const line: Curve = { ...style, owner: trial, x, y: curve.values };
+  const plain: Curve = { ...style, owner: trial, x, y: curve.values };
+  const line: Curve = curve.range ? { ...plain, band: curve.range } : plain;
   if (look.smoothing <= 0) return [line];
-  return [{ ...line, faint: true, dashed: false }, { ...line, y: smoothed(curve.values, look.smoothing) }];
+  return [{ ...plain, faint: true, dashed: false }, { ...line, y: smoothed(curve.values, look.smoothing) }];
 }
 
 interface Value {
   readonly label: string;
   readonly color: string;
   readonly value: number;
+  /** Smallest and largest of the ranks. */
+  readonly range: readonly [number, number] | null;
 }
 
 /** The last value of each curve, as the plot's header says it. */
 export function lastValues(plot: Plot): Value[] {
   return plot.curves
     .filter((curve) => !curve.faint && curve.y.length > 0)
-    .map(({ label, color, y }) => ({ label, color, value: y[y.length - 1] ?? NaN }));
+    .map(({ label, color, y, band }) => {
+      const last = y.length - 1;
+      return { label, color, value: y[last] ?? NaN, range: band ? [band.low[last], band.high[last]] : null };
+    });
 }
 
 export interface PlaceValues {
@@ -134,6 +140,6 @@ export function valuesAt(plot: Plot, place: number): PlaceValues {
   });
   const read = readings(there, place);
   const nearest = nearestPoint(there, place);
-  const values = read.map(({ curve, value }) => ({ label: curve.label, color: curve.color, value: value ?? NaN }));
+  const values = read.map(({ curve: { label, color }, value, range }) => ({ label, color, value: value ?? NaN, range }));
   return { place: nearest, exact: read.every(({ x }) => x === nearest), values };
 }

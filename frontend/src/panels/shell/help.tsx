@@ -3,6 +3,7 @@ import { useEffect, useRef, type ReactNode } from "react";
 import { MEANINGS } from "../../model/glossary";
 import { KEYS, reach, type KeyEntry } from "../../state/keys";
 import { Button, Key } from "../../ui/parts";
+import "./help.css";
 
 interface Props {
   readonly keys?: readonly KeyEntry[];

@@ -8,6 +8,7 @@ import { act, useShownPart } from "../../state/page";
 import { Empty } from "../../ui/parts";
 import { useShownGraph } from "../graph/use_model";
 import { outlineRows, type OutlineRow } from "./outline_rows";
+import "./outline.css";
 
 const ROW = 24;
 const EXTRA = 6; // rows beyond both ends, so that scrolling shows no gap

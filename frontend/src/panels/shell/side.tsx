@@ -1,6 +1,7 @@
 /** A column beside the stage that folds away; on narrow screens it begins folded. */
 import { useState, type ReactNode } from "react";
 import { Button } from "../../ui/parts";
+import "./side.css";
 
 interface Props {
   readonly side: "left" | "right";

@@ -6,6 +6,7 @@ import { reach } from "../../state/keys";
 import { useConnection } from "../../state/live";
 import { useMainTrial, usePart } from "../../state/page";
 import { Button, Empty } from "../../ui/parts";
+import "./states.css";
 
 /** Null: there is something to look at. */
 export function useStateOfPage(): ReactNode {

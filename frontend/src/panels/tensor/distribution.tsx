@@ -1,5 +1,5 @@
 /** The histogram of a tensor, with that of a sample or of another tensor over it. */
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useState, type ReactNode } from "react";
 import { HistogramPlot, type SliceHit } from "../../draw/histogram";
 import type { Heights } from "../../draw/histogram_axis";
 import { rangeOf, type Distribution as Numbers } from "../../model/density";
@@ -29,7 +29,7 @@ interface Props {
   readonly left: number;
   readonly otherLeft?: number;
   /** What to say while nothing is pointed at. */
-  readonly note?: string;
+  readonly note?: ReactNode;
   /** Two sides of a comparison are drawn alike, in their own colours. */
   readonly areSides?: boolean;
   readonly height?: number;

@@ -1,6 +1,7 @@
 /** One statistic over all recorded steps, per trial and type of step, and the histogram over steps below it. */
 import { memo, useMemo, useState } from "react";
 import { columnEdges } from "../../draw/histogram_time";
+import { QUANTILES } from "../../model/density";
 import { SAMPLE_STATISTICS, statisticName } from "../../model/statistics";
 import { useHistograms, useSeriesOf, useStatistics, type Statistic, type TensorKey } from "../../state/data";
 import { act, trialColor, usePart, useTrials, type Page, type Pane, type Shown } from "../../state/page";
@@ -22,6 +23,8 @@ interface Props {
   readonly isScalarToo: (key: TensorKey, sample: number | null) => boolean;
   /** Its elements are whole numbers. */
   readonly isWhole: boolean;
+  /** Of how many ranks it is put together. */
+  readonly pieces: number;
 }
 
 const ONE: readonly string[] = ["mean"];
@@ -33,7 +36,7 @@ const namesOf = (isScalar: boolean, sample: number | null, known: readonly Stati
 const statisticOf = (wanted: string, names: readonly string[]): string =>
   names.includes(wanted) ? wanted : names === ONE ? "mean" : "std";
 
-export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole }: Props) {
+export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole, pieces }: Props) {
   const series = usePart((page) => page.series);
   const type = usePart((page) => (pane === "b" && "type" in page.other ? page.other.type : page.look.type) ?? null);
   const known = useStatistics(tensor.trial);
@@ -65,6 +68,9 @@ export function OverTime({ pane, shown, tensor, isScalar, isScalarToo, isWhole }
         onZoom={setZoom}
       />
       <Key curves={curves} />
+      {pieces > 1 && shown.sample === null && QUANTILES.some(([name]) => name === statistic) && (
+        <p className="label wrap">≈ read off the histograms of {pieces} ranks together, to within one bin</p>
+      )}
       {missing.length > 0 && <p className="label wrap">Not recorded in {missing.join(", ")}.</p>}
       {histograms && histograms.steps.length > 0 && (
         <TimePicture

@@ -62,6 +62,7 @@ export function TensorPanel({ pane }: { readonly pane: Pane }) {
             isScalar={isScalar(facts, shown.sample)}
             isScalarToo={(other, sample) => isScalarIn(step.value, other, sample)}
             isWhole={isWholeType(facts.dtype)}
+            pieces={facts.pieces}
           />
           {facts.number("count") !== 1 && <ValuesOf pane={pane} view={view} facts={facts} />}
         </>
@@ -145,11 +146,19 @@ function Numbers({ view, facts }: NumbersProps) {
           names={[own.batchDim >= 0 ? "whole batch" : "all elements", `sample ${sample}`]}
           mean={own.number("mean")}
           left={own.number("nans") + own.number("infs")}
-          note={one ? "" : quantileText(own.number)}
+          note={!one && <Quantiles facts={own} />}
         />
       )}
     </div>
   );
+}
+
+/** Of the parts of several ranks they do not follow, so they are read off the histogram. */
+function Quantiles({ facts: { number, pieces } }: { readonly facts: TensorFacts }) {
+  const text = quantileText(number);
+  if (pieces <= 1 || !text) return text;
+  const title = `put together from ${pieces} ranks: quantiles are read off the histogram, to within one bin`;
+  return <span title={title}>≈ {text}</span>;
 }
 
 const ONE = ["mean"];

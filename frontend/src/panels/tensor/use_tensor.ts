@@ -17,6 +17,8 @@ export interface TensorFacts {
   readonly module: string;
   readonly source: string;
   readonly raw: boolean;
+  /** Of how many ranks it is put together. */
+  readonly pieces: number;
   readonly histogram: Histogram;
   readonly number: (statistic: string) => number;
 }
@@ -68,6 +70,7 @@ function factsOf(table: StepTable | null, key: TensorKey | null): TensorFacts | 
     module: table.module(row),
     source: table.source(row),
     raw: table.raw(row),
+    pieces: table.pieces(row),
     histogram: { first: table.histFirst(row), counts: table.hist(row) },
     number: (statistic) => table.number(row, statistic),
   };

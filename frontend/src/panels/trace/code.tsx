@@ -4,11 +4,11 @@ import { useLoaded } from "../../state/resource";
 import { Section } from "../../ui/parts";
 import { Copy } from "../tensor/copy";
 import { shortSource } from "../tensor/header";
-import { Words } from "../tensor/words";
+import { Why, Words } from "../tensor/words";
 
 export function Code({ label }: { readonly label: string }) {
   const { value: code, problem } = useLoaded(askTraceCode(label));
-  if (!code) return problem ? <p className="why">{problem}</p> : null;
+  if (!code) return problem ? <Why text={problem} /> : null;
   const { file, line, first, lines } = code;
   const where = `${file}:${line}`;
   const indent = Math.min(...lines.filter((text) => text.trim()).map((text) => text.search(/\S/)), 40);

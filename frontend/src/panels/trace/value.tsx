@@ -15,6 +15,7 @@ import { quantileText, tilesOf } from "../tensor/summary";
 import { Tiles } from "../tensor/tiles";
 import { Values } from "../tensor/values";
 import { axisNames, rawChoice, wishOf } from "../tensor/values_choice";
+import { Why } from "../tensor/words";
 
 const OFS = [{ value: "value", label: "value" }, { value: "gradient", label: "gradient" }] as const;
 const SHOW = [{ value: "map", label: "map" }, { value: "numbers", label: "numbers" }] as const;
@@ -25,7 +26,7 @@ export function ValueOf({ op, hasGradients }: { readonly op: TraceOp; readonly h
   const of = hasGradients ? trace.of : "value";
   const tensor = useMemo((): TraceTensor => ({ label: op.label, output, of }), [op.label, output, of]);
   const known = useLoaded(askTraceValue(tensor));
-  if (op.outputs.length === 0) return <p className="why">It returned no tensor.</p>;
+  if (op.outputs.length === 0) return <Why text="It returned no tensor." />;
   const several = op.outputs.map(({ shape }, i) => ({ value: String(i), label: `${i}: [${shape.join(", ")}]` }));
   return (
     <>
@@ -50,7 +51,7 @@ export function ValueOf({ op, hasGradients }: { readonly op: TraceOp; readonly h
           )}
         </div>
       )}
-      {known.problem && <p className="why">{known.problem}</p>}
+      {known.problem && <Why text={known.problem} />}
       {known.value && <Shown tensor={tensor} value={known.value} dtype={op.outputs[output].dtype} />}
     </>
   );
@@ -67,7 +68,7 @@ function Shown({ tensor, value, dtype }: Props) {
   const tiles = useMemo(() => tilesOf({ whole: number, samples: null, sample: null }), [number]);
   const distribution = useMemo(() => distributionOf({ histogram, dtype, number }), [histogram, dtype, number]);
   const count = number("count");
-  if (count === 0) return <p className="why">It has no elements.</p>;
+  if (count === 0) return <Why text="It has no elements." />;
   return (
     <>
       <div className="tensor-pair">
@@ -97,7 +98,7 @@ function Raw({ tensor }: { readonly tensor: TraceTensor }) {
       title="values"
       aside={<Segments quiet label="Values as" value={values.show} choices={SHOW} onChange={show} />}
     >
-      {loaded.problem && <p className="why">{loaded.problem}</p>}
+      {loaded.problem && <Why text={loaded.problem} />}
       {loaded.value && <Numbers numbers={loaded.value} />}
     </Section>
   );

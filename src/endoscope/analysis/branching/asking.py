@@ -16,7 +16,7 @@ from types import CodeType
 from endoscope.analysis.branching.steering import OPAQUE, Step
 from endoscope.analysis.branching.syntax import Bytecode, SourceFile, Span, bytecode, line_of, name_of
 
-CHANGED = "source changed: the text of {} is not the one that the running code was made from"
+CHANGED = "source changed: the file {} was changed after its code was loaded"
 _COLUMNS = "source position not known: this code carries no columns, and line {} of {} has no single test"
 
 _BETWEEN = frozenset("CACHE NOP EXTENDED_ARG COPY SWAP TO_BOOL PRECALL COPY_FREE_VARS NOT_TAKEN".split())
@@ -64,7 +64,7 @@ def find_asked(file: SourceFile, code: CodeType, instruction: int, leaving: str)
         if isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.IfExp)):
             return Asking(file, node, (OPAQUE,))
     if not isinstance(node, ast.expr):
-        return f"its value is asked by {type(node).__name__.lower()}, which is no test"
+        return f"its value is used by {type(node).__name__.lower()}, which is no test"
     if not _fits(node, at.code):
         return CHANGED.format(code.co_filename)
     return _asking(file, node, at, leaving)
@@ -132,7 +132,7 @@ def _asking_call(file: SourceFile, node: ast.expr, leaving: str) -> Asking | str
     if leaving.startswith("__") and leaving not in ("__bool__", "__contains__"):
         return Asking(file, node, () if name in ("int", "float") else (OPAQUE,))
     what = file.shown(node.func) if isinstance(node, ast.Call) else file.shown(node)
-    return f"its value is used inside {what}(), of which no source line of yours is known"
+    return f"its value is used inside {what}(), which is not in your source code"
 
 
 # ---- which expression ---------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class Trail:
         leaves = isinstance(parent, ast.Return) or (isinstance(parent, ast.Lambda) and field == "body")
         if leaves and way.followable:
             self.returned = Way(way.route, plain=way.plain, certain=way.certain, kept=way.kept)
-            self.end = f"its value is returned by {self.function}, and who asks there is not known"
+            self.end = f"its value is returned by {self.function}, and the code that tests it is not known"
         elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and field == "value":
             if isinstance(parent, ast.AugAssign):
                 way = replace(way, route=(*way.route, OPAQUE), plain=False)

@@ -115,8 +115,8 @@ class Related:
 
     def matches(self, op: Selectable) -> bool:
         raise BadArgument(
-            f"The pattern {self.text!r} asks how operations are related, which is not known here. Use names, type:, "
-            "in: and kind:, or a finished trace: trace.graph.select()."
+            f"The pattern {self.text!r} uses relations such as child_of(…), which are not known here. Use names, "
+            "type:, in: and kind:, or a finished trace: trace.graph.select()."
         )
 
     def mark(self, ops: Sequence[Selectable], parents: Parents) -> bytearray:

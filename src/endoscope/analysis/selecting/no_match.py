@@ -38,4 +38,4 @@ def _near(atom: Pattern, ops: Sequence[Selectable]) -> str:
         known = [f"in:{address}" for op in ops for address in op.modules]
     elif atom.field == "":
         known = [*(key for op in ops for key in op.keys), *known]
-    return ", ".join(nearest(atom.text, known)) or "none: no module was called"
+    return ", ".join(nearest(atom.text, known)) or "none, as no module was called"

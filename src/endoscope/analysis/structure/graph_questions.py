@@ -137,7 +137,7 @@ class Questions(ABC, Generic[Item]):
         around = [self._calls(number) for number in range(len(self._parents))]
         known = dict.fromkeys(name for calls in around for call in calls for name in (call.rpartition(":")[0], call))
         if module not in known:
-            close = ", ".join(repr(name) for name in nearest(str(module), known)) or "none: no module was called"
+            close = ", ".join(repr(name) for name in nearest(str(module), known)) or "none, as no module was called"
             raise LookupFailed(f"No module of {self.name} that ran is called {module!r}. Nearest: {close}.")
         inside = [n for n, kind in enumerate(self._kinds()) if kind in _MADE]
         return self._give([n for n in inside if any(c == module or c.rpartition(":")[0] == module for c in around[n])])
@@ -268,7 +268,7 @@ class Questions(ABC, Generic[Item]):
 
     def _unknown(self, key: Key) -> LookupFailed:
         if not isinstance(key, str):
-            return LookupFailed(f"{key!r} is no node: use a label, a module address, a position or a node itself.")
+            return LookupFailed(f"There is no node {key!r}: use a label, a module address, a position or an operation.")
         keys = (name for node in self.nodes for name in node.keys)
         close = ", ".join(repr(name) for name in nearest(key, keys))
         return LookupFailed(f"No node of {self.name} is called {key!r}. Nearest: {close}.")

@@ -73,8 +73,8 @@ def anomaly(name: str, rule: str | Function, *, severity: str = "warning", nodes
     """Look for something of your own: `endoscope.anomaly("big X", "encoder.2: abs_max > 1")`.
 
     `rule` is a text, or a function of one tensor at one step (`Look`) that returns True or False, or one of these for
-    each sample; `nodes` then says which tensors it is asked about. Findings of this process report it from now on,
-    until its `forget()`; another one of the same name takes its place. It may also stand in `Run(when=…)`.
+    each sample; `nodes` then says for which tensors it is called. Findings of this process report the anomaly from now
+    on, until you call its `forget()`. A new anomaly replaces one of the same name. `Run(when=…)` takes anomalies, too.
     """
     made = make(name, rule, severity, nodes)
     _known[made.name] = made

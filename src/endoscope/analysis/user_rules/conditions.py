@@ -99,7 +99,7 @@ class _Reader:
             at = error.offset - 1 if error.offset and error.lineno == 1 else None
             raise self.error(f"it cannot be read from here on ({error.msg})", at) from None
         except (ValueError, RecursionError, MemoryError):
-            raise self.error("it is nested too deeply, or holds what no text holds", None) from None
+            raise self.error("it is nested too deeply, or contains a null character", None) from None
         self.truth(tree, 0)
         return Condition(body, tree, tuple(self.whole), tuple(self.samples), tuple(self.comparisons))
 

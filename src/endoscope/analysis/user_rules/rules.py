@@ -109,7 +109,7 @@ def read_where(text: Any) -> Where:
     pattern = parse(rest.strip())
     if pattern.related:
         raise BadArgument(
-            f"{text.strip()!r} asks how operations are related, which is not known while a step runs. Use names, "
+            f"{text.strip()!r} uses relations such as child_of(…), which are not known while a step runs. Use names, "
             "type:, in: and kind:, combined by &, | and !."
         )
     pass_ = _number(text, said["pass"]) if "pass" in said else None

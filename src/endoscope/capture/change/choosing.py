@@ -102,7 +102,7 @@ def _maker(trace: Trace, op: Op) -> int:
     slots = slots_of(op._raw.reads[0]) if op._raw.reads else ()
     if len(slots) != 1:
         raise BadEdit(
-            f"{op.label} was put together in one memory by several operations: "
+            f"several operations wrote into the memory of {op.label}: "
             f"{', '.join(parent.label for parent in op.parents)}. Edit these."
         )
     return trace.recorder.slot_node[slots[0]]
@@ -118,7 +118,7 @@ def _check_editable(trace: Trace, node: int, change: Change) -> None:
 def _why_not(trace: Trace, op: Op) -> str:
     facts, kind = op._raw.facts, op.kind
     if kind is Kind.CONSTANT or (kind is Kind.INPUT and not op.path):
-        return "it existed before the run and has no name. Edit the operation that reads it."
+        return "it existed before the traced code ran, and has no name. Edit the operation that reads it."
     if kind in (Kind.PARAMETER, Kind.BUFFER, Kind.INPUT):
         if not trace.children[op.node]:
             return "nothing reads it in this run."
@@ -129,9 +129,11 @@ def _why_not(trace: Trace, op: Op) -> str:
     if facts.name in _BOUNDARIES:
         return "it is the boundary of a function transform (vmap, grad). Edit an operation outside."
     if facts.type in ("Parameter", "as_subclass"):
-        return "it hands on a tensor under another class and computes nothing. Edit the operation that made the tensor."
+        return "it only wraps a tensor in another class. Edit the operation that made the tensor."
     if facts.role is Role.OPEN and facts.written is not None:
-        return "it is a registered operator that writes into its arguments. Edit what reads them."
+        return (
+            "it is a registered operator that writes into its arguments. Edit the operations that read these arguments."
+        )
     if facts.name in _REPLACING_MEMORY or facts.name in RESHAPING or facts.role is Role.COPY:
         return f"{facts.name} changes what the tensor is, not its numbers. Edit the operation before or after it."
     return ""

@@ -73,8 +73,8 @@ class Edit:
     def _check_kind(self, tensor: Tensor, moment: Moment) -> None:
         if self.arithmetic and not (tensor.is_floating_point() or tensor.is_complex()):
             raise BadEdit(
-                f"{self} cannot be applied to {moment.label}: its {numbers_of(tensor.dtype)} are positions, counts or "
-                "flags, and computing with them would point somewhere else. Put other ones in their place with "
+                f"{self} cannot be applied to {moment.label}: its {numbers_of(tensor.dtype)} are indices, counts or "
+                "flags, so computing with them makes no sense. Replace them with "
                 "edits.replace(tensor), edits.patch_from(trace) or a function of the tensor."
             )
         plain = tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized

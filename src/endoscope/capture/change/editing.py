@@ -119,6 +119,6 @@ class Block:
             self._said.add(number)
             warnings.warn(
                 f"endoscope.editing: {plan.changes[number].key!r} was not reached in this forward pass, which took "
-                "another path than the one the selector was resolved on; its edit changed nothing.",
+                "another path than the first call; its edit changed nothing.",
                 stacklevel=5,
             )

@@ -80,7 +80,7 @@ class Run:
             key, edit = missed[0]
             raise BadEdit(
                 f"edit={{{key!r}: {edit}}} was never applied: {key!r} exists in the run without edits, but the edited "
-                "run took another path and did not come there. Edit something on its way."
+                "run took another path and did not come there. Edit an operation that the edited run executes."
             )
 
 
@@ -215,8 +215,8 @@ class Editor:
     def _apply(self, edit: Edit, tensor: Tensor, moment: Moment) -> Tensor:
         if _is_wrapped(tensor):
             raise BadEdit(
-                f"{edit} of {moment.label}: it runs inside a function transform (vmap, grad), where tensors hide "
-                "their batch. Edit an operation outside."
+                f"{edit} of {moment.label}: it runs inside a function transform (vmap, grad), where the batch "
+                "dimension is not visible. Edit an operation outside."
             )
         _check_not_checkpointed(edit, moment)
         self._applying = True

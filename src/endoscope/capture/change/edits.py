@@ -141,7 +141,7 @@ def as_edit(change: Any, key: Any) -> Edit:
     if callable(change):
         return apply(change)
     raise BadEdit(
-        f"edit={{{key!r}: {told(change)}}} says no change. Use one of endoscope.edits, such as edits.zero() or "
+        f"edit={{{key!r}: {told(change)}}} is not an edit. Use one of endoscope.edits, such as edits.zero() or "
         "edits.replace(value), or a function of the tensor."
     )
 
@@ -171,8 +171,8 @@ def _operand(value: Any, tensor: Tensor, moment: Moment, edit: Edit) -> Any:
     given = value.dtype if isinstance(value, Tensor) else torch.result_type(torch.zeros((), dtype=torch.bool), value)
     if not torch.can_cast(given, tensor.dtype):
         raise BadEdit(
-            f"{edit} of {moment.label} would put {numbers_of(given)} where {numbers_of(tensor.dtype)} stand. Convert "
-            f"what you put there to {tensor.dtype}."
+            f"{edit} of {moment.label} would replace {numbers_of(tensor.dtype)} by {numbers_of(given)}. Convert "
+            f"the new value to {tensor.dtype}."
         )
     if not isinstance(value, Tensor):
         return value

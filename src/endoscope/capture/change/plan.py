@@ -131,7 +131,7 @@ class Plan:
             edits: Sequence[Numbered] = self.always.get(statement, ())
         else:
             edits = [edit for selector, edit in self.patterns if selector.early(now) is True]
-        return Site(f"{statement.type} (not in the reference run)", edits) if edits else None
+        return Site(f"{statement.type} (not in the run without edits)", edits) if edits else None
 
     def may_concern(self, type_: str, some: SomeOp) -> bool:
         """Whether an operation of a type can be edited at all; `some` is any operation of it."""

@@ -126,7 +126,7 @@ def simplified(trace: TraceViews, *, rolled: bool, depth: int | None, module: st
     if fold:
         picture = fold_repeats(picture)
     if len(picture.nodes) < everything:
-        picture = picture.with_fact(f"{everything - len(picture.nodes):,} nodes of repeated blocks (×) not drawn")
+        picture = picture.with_fact(f"{everything - len(picture.nodes):,} nodes of repeated blocks (×) are not drawn")
     if len(picture.nodes) > LARGE:
         warnings.warn(
             f"The picture of {trace.name} has {len(picture.nodes):,} nodes, which is hard to read. "

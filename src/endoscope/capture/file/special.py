@@ -26,8 +26,10 @@ def taken_apart(tensor: Tensor) -> tuple[dict[str, Any], list[Tensor]] | None:
         told = {"kind": "compressed", "layout": str(tensor.layout), "size": list(tensor.shape)}
         return told, [*(getattr(tensor, name)() for name in names), tensor.values()]
     if tensor.is_quantized and tensor.qscheme() is torch.per_tensor_affine:
-        told = {"kind": "quantised", "scale": tensor.q_scale(), "zero_point": tensor.q_zero_point()}
-        return {**told, "dtype": str(tensor.dtype)}, [tensor.dequantize()]
+        scale, zero_point = tensor.q_scale(), tensor.q_zero_point()
+        return {"kind": "quantised", "scale": scale, "zero_point": zero_point, "dtype": str(tensor.dtype)}, [
+            tensor.dequantize()
+        ]
     if tensor.device.type == "meta":
         return {"kind": "meta", "size": list(tensor.shape), "dtype": str(tensor.dtype)}, []
     return None
@@ -42,9 +44,12 @@ def put_together(told: dict[str, Any], parts: list[Tensor]) -> Tensor:
     if told["kind"] == "nested":
         return torch.nested.nested_tensor(parts, layout=word("layout"))
     if told["kind"] == "sparse":
-        return torch.sparse_coo_tensor(*parts, told["size"], is_coalesced=True, check_invariants=True)
+        indices, values = parts
+        return torch.sparse_coo_tensor(indices, values, told["size"], is_coalesced=True, check_invariants=True)
     if told["kind"] == "compressed":
-        return torch.sparse_compressed_tensor(*parts, told["size"], layout=word("layout"), check_invariants=True)
+        outer, inner, values = parts
+        size, layout = told["size"], word("layout")
+        return torch.sparse_compressed_tensor(outer, inner, values, size, layout=layout, check_invariants=True)
     if told["kind"] == "quantised":
         return torch.quantize_per_tensor(parts[0], float(told["scale"]), int(told["zero_point"]), word("dtype"))
     if told["kind"] == "meta":

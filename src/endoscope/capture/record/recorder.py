@@ -189,7 +189,10 @@ class Recorder(OwnMode, Record):
         """The coming call may compute with memory that nobody is known to have filled."""
         maker = self.unfilled.read_by(facts, args, kwargs or {})
         if maker is not None:
-            self.notice("unfilled", f"{facts.type} reads memory that {maker} left unfilled: it was written unseen")
+            self.notice(
+                "unfilled",
+                f"{facts.type} reads memory of {maker} that was not written by an operation that Endoscope saw",
+            )
 
     def _note_memory_of(self, tensor: Tensor) -> None:
         """`x.set_(storage)`: no argument is a tensor, but the memory may be that of one that is known."""

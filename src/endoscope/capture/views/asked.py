@@ -63,7 +63,8 @@ def left_for_python(record: Record, graph: Graph, decisions: list[Decision[int]]
         if left.control or (left.name not in SHARING and not any(_depends_on_input(graph, n) for n in makers)):
             continue
         if times[left.node, makers] > 1 or not only_tested.get((left.node, makers), False):
-            message = f"a value left torch through {left.name}(); if it comes back, that dependence cannot be seen"
+            made = f"a value was converted to Python by {left.name}()"
+            message = f"{made}; if the model computes with it, the graph lacks an edge"
             notices[Notice("left", message, left.position.line)] = None
     return list(notices)
 

@@ -118,11 +118,11 @@ def _by_node(origins: list[Origin], nodes: list[str]) -> dict[str, Origin]:
 
 def _title(rows: Rows, tensor: Tensor, first: int, is_gradient: bool, origin: Origin | None) -> str:
     what = "NaN" if rows["nans"][tensor.row, first] > 0 else "infinity"
-    where = f"the gradient holds {what}" if is_gradient else f"{what} appears"
-    if origin is None or not origin.source or not origin.exact:
-        return where
-    samples = f" of sample {origin.samples[0]}" if len(origin.samples) == 1 else ""
-    return f"{where}, made by {origin.operation}{samples}"
+    if origin is None or not origin.source or not origin.exact or origin.operation == tensor.key.kind:
+        return f"the gradient holds {what}" if is_gradient else f"{what} appears"
+    samples = f" in sample {origin.samples[0]}" if len(origin.samples) == 1 else ""
+    maker = f"the backward pass of {origin.operation}" if origin.of.startswith("gradient") else origin.operation
+    return f"{maker} makes {what}{samples}"
 
 
 def _detail(facts: Facts, rows: Rows, tensor: Tensor, first: int, skipped: bool, origin: Origin | None) -> str:

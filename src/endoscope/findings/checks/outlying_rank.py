@@ -10,6 +10,7 @@ import numpy as np
 from endoscope.findings.check import Check, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import ERROR, WARNING
+from endoscope.query.ranks.placement import PARTIAL
 
 
 class _Curves(NamedTuple):
@@ -77,9 +78,12 @@ def _gradients(facts: Facts) -> Iterator[_Curves]:
     ranks = list(facts.of_ranks)
     values = np.full((len(ranks), len(facts.steps)), np.nan)
     for place, own in enumerate(facts.of_ranks.values()):
-        norm, others = own.local_gradients["norm"], own.local_gradients["nans"] + own.local_gradients["infs"]
-        if not len(norm):
+        rows = own.local_gradients
+        # Summands of one gradient need not be alike.
+        comparable = rows.rows(lambda tensor: f'"{PARTIAL}:' not in tensor.key.placement)
+        if not len(comparable):
             continue
+        norm, others = rows["norm"][comparable], (rows["nans"] + rows["infs"])[comparable]
         at = {number: n for n, number in enumerate(own.numbers.tolist())}
         total = np.sqrt(np.nansum(norm.astype(np.float64) ** 2, axis=0))
         total = np.where(np.nansum(others, axis=0) > 0, np.inf, np.where(np.isnan(norm).all(axis=0), np.nan, total))

@@ -37,7 +37,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         value, bad = float(usual[place]), above(ratio[place], limits["high"])
         yield Seen(
             severity=ERROR if value > limits["error_high"] else WARNING,
-            title=f"each step changes the weight too much, by {value:.2g} of its norm,",
+            title=f"each step changes the weight by too much, {value:.2g} of its norm",
             detail=f"A step changes the weight by {value:.2g} of its norm (median); about 0.001 is usual, and "
             "more than "
             f"{limits['high']:g} is reported.",
@@ -79,7 +79,7 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         mask[order[at]] = True
         yield Seen(
             of_the_run=True, severity=INFO if learns_well(facts) else WARNING,
-            title=f"step {facts.numbers[order[at]]} changes weights too much, by {value:.2g} of their norm,",
+            title=f"step {facts.numbers[order[at]]} changes weights by too much, {value:.2g} of their norm",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
             f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limit:g} is "
             "reported.",

@@ -36,6 +36,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         limit = limits["high"] if ratio > 1 else limits["low"]
         title = f"the first loss is {value:.3g}, and guessing among {classes} classes gives {expected:.3g}"
         yield Seen(
+            of_the_run=True,
             severity=INFO if is_sum else WARNING,
             title="the loss is summed over the batch" if is_sum else title,
             detail=f"It is {value:.3g}; guessing among {classes} classes gives {expected:.3g}"

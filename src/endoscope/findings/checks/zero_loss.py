@@ -20,7 +20,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             begins = len(tiny) - int(np.argmin(tiny[::-1])) if not tiny.all() else 0
             value = float(np.abs(curve.values[begins:]).max())
             yield Seen(
-                severity=WARNING, title=f"`{curve.name}` is {value:.1g} at most, as good as zero",
+                severity=WARNING, title=f"`{curve.name}` is as good as zero",
                 detail=f"{curve.name} is {value:.1g} at most from step {curve.numbers[begins]} on; reported below "
                 f"{limits['size']:g}.",
                 value=value, threshold=limits["size"], **curve.at(np.arange(begins, len(curve))),

@@ -88,8 +88,9 @@ class Wholes:
         self.shapeless: set[int] = set()  # keys whose shape is not that of a whole
         self.arrangements: dict[Identity, Arrangement] = {}  # where most ranks were there
 
-    def number_of(self, identity: Identity, arrangement: Arrangement, is_complete: bool) -> int:
+    def number_of(self, arrangement: Arrangement, is_complete: bool) -> int:
         """Of a tensor of which something is missing, the number that it has where nothing is."""
+        identity = identity_of(arrangement.key)
         if not is_complete and identity in self._complete:
             return self._complete[identity]
         self.arrangements.setdefault(identity, arrangement)
@@ -165,9 +166,9 @@ class Grouping:
              zip(arrangements, found.values(), strict=True)],
         )  # fmt: skip
         place_of = {rank: place for place, rank in enumerate(ranks)}
-        for column, (identity, rows) in enumerate(found.items()):
+        for column, rows in enumerate(found.values()):
             arrangement = arrangements[column]
-            tensors.keys[column] = self._wholes.number_of(identity, arrangement, not tensors.missing[column])
+            tensors.keys[column] = self._wholes.number_of(arrangement, not tensors.missing[column])
             for place, (row, _) in rows.items():
                 tensors.rows[place, column] = row
             for piece in arrangement.pieces:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from endoscope.query import arrays
-from endoscope.query.series import Metrics
+from endoscope.query.series import Metrics, in_order
 from endoscope.store.streams import to_numpy
 
 _MOST_NAMES = 2**20
@@ -47,7 +47,7 @@ class WholeMetrics(Metrics):
 
     @staticmethod
     def _made(found: pa.Table) -> pa.Table:
-        return found
+        return in_order(found)
 
 
 def of_attempts(tables: Sequence[tuple[pa.Table, int | None]]) -> pa.Table:

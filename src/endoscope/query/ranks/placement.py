@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from endoscope.schema.recording import Key
+from endoscope.schema.recording import OF_THIS_RANK, USED, Key
 from endoscope.store.membership import Membership, Mesh
 from endoscope.store.sealed import load
 
@@ -24,7 +24,10 @@ REPLICATE, SHARD, BATCH, LOCAL, PARTIAL = "replicate", "shard", "batch", "local"
 
 UNTIED = "nothing says how the tensors of this name on several ranks belong together"
 IS_LOCAL = "each rank has one of its own"
-IS_PARTIAL = "each rank has a summand of it, and the statistics of summands do not tell those of the sum"
+IS_PARTIAL = (
+    "each rank has a summand of it, and the statistics of summands do not tell those of the sum; recording.tensor(…) "
+    "adds up what was kept raw"
+)
 BAD_SHARDS = "the parts that the ranks have do not make up a whole"
 
 Intervals = tuple[tuple[tuple[int, int], ...], ...]  # for each dimension (start, length), as they lie in the part
@@ -144,7 +147,10 @@ def _tile(pieces: tuple[Piece, ...]) -> bool:
 
 
 def _whole_key(first: Key, arrangement: Arrangement, is_joined: bool) -> Key:
-    """Of batches side by side; of a number that each batch has, as many as there are batches."""
+    """Of batches side by side; of a number that each batch has, as many as there are batches.
+
+    Summands of the gradient that ranks have computed are, added up, what the optimizer uses.
+    """
     shapes = list({piece.batch: piece.shape for piece in arrangement.pieces}.values())
     shape = shapes[0]
     if is_joined and first.batch_dim in range(len(shape)):
@@ -152,7 +158,8 @@ def _whole_key(first: Key, arrangement: Arrangement, is_joined: bool) -> Key:
         shape = (*shape[:dim], sum(one[dim] for one in shapes), *shape[dim + 1 :])
     elif is_joined:
         shape = (len(shapes), *shape)
-    return replace(first, shape=shape, placement="")
+    of = USED if first.of == OF_THIS_RANK and arrangement.reason == IS_PARTIAL else first.of
+    return replace(first, of=of, shape=shape, placement="")
 
 
 def _differ(one: _Placed, other: _Placed) -> bool:

@@ -6,7 +6,7 @@ Recording of each process ─► WholeTables ─► the same methods as a record
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from endoscope.query.reading.spectra import Spectrum
 from endoscope.query.reading.values import Histogram
 from endoscope.query.recording import Gap, Note, Recording
 from endoscope.query.series import Metrics, Series
+from endoscope.query.steps import Steps
 from endoscope.schema.stats import QUANTILES
 from endoscope.store import description, paths
 from endoscope.store.reader import Checked, Problem
@@ -140,38 +141,19 @@ class WholeRecording(Recording):
 
     # Over steps
 
-    def series(
-        self,
-        node: str,
-        statistic: str,
-        *,
-        of: str = "value",
-        type: str | None = None,
-        role: str | None = None,
-        pass_: int | None = None,
-        sample: int | None = None,
-        unit: int | Sequence[int] | None = None,
-    ) -> Series:
-        """A statistic of a tensor of all ranks together; where there is none, `gaps` says why."""
-        if sample is not None or unit is not None:
-            return super().series(node, statistic, of=of, type=type, role=role, pass_=pass_, sample=sample, unit=unit)
-        keys = self.tables.keys.select(node, of, role, pass_)
-
-        def find(steps: Any) -> Series:
-            self.tables.check_statistic(statistic)
-            columns = self._tables.columns("stats")
-            ordinals, numbers = over.of_whole(columns, keys, statistic)
-            places = over.over_steps(ordinals, np.arange(len(ordinals), dtype=np.float64), steps, type)
-            order = places.values.astype(np.int64)
-            why, ranks = columns.why_not(statistic, keys), columns.ranks_with(keys)
-            ask = f"; ask one rank: recording.rank({ranks[0] if ranks else self.ranks[0]})"
-            gaps = tuple(why[ordinal] and why[ordinal] + ask for ordinal in ordinals[order].tolist())
-            return Series(
-                places.steps, numbers[order], places.types, ranks=ranks, gaps=gaps,
-                approximate=statistic in QUANTILES and columns.are_in_parts(keys),
-            )  # fmt: skip
-
-        return self.tables.steadily(find)
+    def _of_whole_tensor(self, keys: Collection[int], statistic: str, steps: Steps, type_: str | None) -> Series:
+        """Of all ranks together; where there is none, `gaps` says why."""
+        columns = self._tables.columns("stats")
+        ordinals, numbers = over.of_whole(columns, keys, statistic)
+        places = over.over_steps(ordinals, np.arange(len(ordinals), dtype=np.float64), steps, type_)
+        order = places.values.astype(np.int64)
+        why, ranks = columns.why_not(statistic, keys), columns.ranks_with(keys)
+        ask = f"; ask one rank: recording.rank({ranks[0] if ranks else self.ranks[0]})"
+        gaps = tuple(why[ordinal] and why[ordinal] + ask for ordinal in ordinals[order].tolist())
+        return Series(
+            places.steps, numbers[order], places.types, ranks=ranks, gaps=gaps,
+            approximate=statistic in QUANTILES and columns.are_in_parts(keys),
+        )  # fmt: skip
 
     # At one step
 

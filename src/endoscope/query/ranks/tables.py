@@ -24,7 +24,7 @@ from endoscope.query.ranks.steps import WholeSteps
 from endoscope.query.ranks.units import UnitColumns
 from endoscope.query.reading.addressing import Keys
 from endoscope.query.reading.names import Names
-from endoscope.query.reading.tables import Found, Tables
+from endoscope.query.reading.tables import Found, Outline, Tables
 from endoscope.query.steps import Step
 from endoscope.schema.recording import PER_STEP, Key
 from endoscope.schema.stats import Statistic, as_described, registered
@@ -89,6 +89,14 @@ class WholeTables(Tables):
             states = [source.recording.tables.state for source in self._sources]
             first, second, third = (sum(column) for column in zip((0, 0, 0), *states, strict=True))
             return first, second + len(self._steps_of_all.list), third
+
+    def outline(self) -> Outline:
+        """Which steps the ranks have together; what is in them is not looked at."""
+        with self.lock:
+            steps = WholeSteps()
+            steps.update(self._sources)
+            last = steps.list[-1].number if steps.list else None
+            return Outline(len(steps.list), last, sum(one.recording.tables.outline().bytes for one in self._sources))
 
     @property
     def went_back_to(self) -> int | None:

@@ -78,7 +78,7 @@ class Keys:
                 raise LookupFailed(
                     f"{node!r} has gradients of {len(gradients)} losses. Say which: {_options('of', gradients)}."
                 )
-        raise LookupFailed(f"Of {node!r} there is no {of!r}. Recorded of it: {_options('of', there)}.")
+        raise LookupFailed(f"Node {node!r} has no {of!r}. It has: {_options('of', there)}.")
 
     def _which_role(self, node: str, of: str, role: str | None, numbers: Sequence[int]) -> str:
         there = list(dict.fromkeys(self.by_number[number].role for number in numbers))

@@ -81,7 +81,7 @@ def tensor(file: RawOfStep | None, step: Step, keys: Collection[int], sample: in
         return file.array(key)
     kept = file.samples.get(key)
     if kept is None:
-        raise LookupFailed("This tensor has no samples: it is kept whole. Leave out sample=.")
+        raise LookupFailed("This tensor has no samples: it is kept as one tensor. Leave out sample=.")
     if sample not in kept:
         raise ValueNotKept(f"Of step {step.number}, the samples {_list(kept)} were kept raw, not {sample!r}.")
     return file.array(key, kept.index(sample))

@@ -64,7 +64,7 @@ class Incidents:
         if captured.names.relations is not None:
             reason = "the other processes of the job would have to take part in computing the step once more"
         elif structure.recorder is None:
-            reason = "the operations of this step are not known; the next captured step is traced"
+            reason = "the operations of this step are not known; the next recorded step is traced"
             captured.learned.trace_next()
         else:
             reason = shortage(structure.recorder)

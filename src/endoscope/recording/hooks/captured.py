@@ -62,6 +62,7 @@ class Captured:
         self.gradients = Gradients(names.tensors, failed, learned)
         self.gradients.is_one_of_many = names.relations is not None
         self.declared: dict[int, Declared] = {}  # id of a tensor -> the distributed one that it is a part of
+        self.declared_slots: list[tuple[int, Spec]] = []  # the same by their slots, in a traced step
         self.parameters = Parameters(names, learned)
         self.batch = 0  # samples in the model call that runs
         self.first_batch = 0  # in the first call of the step
@@ -217,18 +218,25 @@ class Captured:
         spec = spec_of(distributed)
         if spec is not None and spec_of(tensor) is None:
             self.declared[id(tensor)] = Declared(weakref.ref(tensor), spec)
+            if self.tracer is not None and not self.tracer.recorder.given_up:
+                with quiet():
+                    self.declared_slots.append((self.tracer.slot_known(tensor), spec))
 
-    def placement(self, entry: Entry, gradient: Tensor | None = None) -> str:
+    def spec_of(self, entry: Entry) -> Spec | None:
+        """How the tensor is divided among processes, as far as a DTensor says it."""
+        tensor = (entry.same or entry).who
+        known = self.declared.get(id(tensor))
+        return known.spec if known is not None and known.reference() is tensor else spec_of(tensor)
+
+    def placement(self, entry: Entry, gradient: Tensor | None = None, *, is_copy: bool = False) -> str:
         """What the tensor, or its gradient, is to those of the same name in other processes."""
         relations = self.names.relations
         if relations is None:
             return ""
-        tensor = (entry.same or entry).who
-        known = self.declared.get(id(tensor))
-        spec = known.spec if known is not None and known.reference() is tensor else spec_of(tensor)
+        spec = self.spec_of(entry)
         if gradient is not None and spec is not None:
             spec = spec_of(gradient) or of_gradient(spec)
-        return relations.of_result(entry.module, spec)
+        return relations.of_result(entry.module, spec, is_copy=is_copy)
 
     def is_captured(self, identity: int) -> bool:
         self._number()

@@ -31,7 +31,7 @@ from endoscope.capture.record.parts import here, is_distributed
 from endoscope.capture.record.regions import version_of, versions_of
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.ranks.specs import Spec, spec_of, specs_of
-from endoscope.schema.recording import GRADIENT
+from endoscope.schema.recording import GRADIENT, OF_THIS_RANK, USED
 
 if TYPE_CHECKING:
     from endoscope.recording.hooks.entries import Entry
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from endoscope.recording.structure.learned import Learned
 
 DEFAULT = "loss"
-USED = "gradient"  # of a parameter: what the optimizer uses, where that is not what one loss gives in this process
-OF_THIS_RANK = "local_gradient"  # of a parameter: what this process has computed, before others are averaged in
 OURS = -2  # in the place of a version: a copy, into which nobody else writes; -1 is that of a tensor that counts none
 _GRAD = attrgetter("grad")
 

@@ -21,8 +21,8 @@ MOST_BYTES = 2**30
 TOO_MUCH = GapRecord(
     "",
     "value",
-    f"a step has more than {MOST_PASSES} passes, or holds more than {MOST_BYTES >> 30} GB: further passes are measured "
-    "as they come, without raw values and without late decisions",
+    f"a step has more than {MOST_PASSES} passes, or holds more than {MOST_BYTES >> 30} GB: further passes have "
+    "statistics and gradients, but no raw values",
 )
 
 

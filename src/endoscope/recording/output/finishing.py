@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 FUSED = "scaled_dot_product_attention"
 FUSED_ATTENTION = (
-    "this model computes attention in a fused kernel, which has no attention weights, so none are recorded; with "
-    "attn_implementation='eager' (Hugging Face) or a softmax of its own it has"
+    "this model computes attention in a fused kernel, which has no attention weights, so none are recorded; to "
+    "record them, use attn_implementation='eager' (Hugging Face) or a softmax of your own"
 )
 NO_GRAPH = (
     "the graph is not known: this step called other modules, or computed more or less, than the steps that were "
@@ -125,7 +125,7 @@ class Finisher:
         if captured.structure is None:
             structure = captured.structure = structure_of(captured, selection)
             for text in captured.unmatched:
-                error = BadArgument(f"the pattern {text!r} means nothing that was computed in step {step.number}.")
+                error = BadArgument(f"the pattern {text!r} selects nothing that was computed in step {step.number}.")
                 self._shield.report(f"what={text!r}", error)
             captured.unmatched = []
             if captured.tracer is not None and not self._said_fused and captured.tracer.has_called(FUSED):
@@ -147,7 +147,10 @@ class Finisher:
             return [s for s in step.samples if 0 <= s < size] if size else step.samples
         categories = step.categories
         if categories is not None and size and len(categories) != size:
-            error = BadArgument(f"{len(categories)} categories were given for a batch of {size} samples; one each.")
+            error = BadArgument(
+                f"{len(categories)} categories were given for a batch of {size} samples. Give one category for "
+                "each sample."
+            )
             self._shield.report("categories", error)
             step.categories = categories = None
         chosen = choose(

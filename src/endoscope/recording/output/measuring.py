@@ -21,24 +21,28 @@ from endoscope.capture.record.parts import here, is_distributed
 from endoscope.capture.record.regions import version_of
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.entries import Entry, dim_of
-from endoscope.recording.hooks.gradients import OF_THIS_RANK, Found
+from endoscope.recording.hooks.gradients import Found
 from endoscope.recording.hooks.modes import quiet
 from endoscope.recording.output.meter import Meter, Name, Row, at_hand
 from endoscope.recording.output.spectra import spectra_of
 from endoscope.recording.ranks.relations import is_part
-from endoscope.recording.ranks.specs import Spec, spec_of
-from endoscope.schema.recording import GRADIENT, GapRecord, Key
+from endoscope.recording.ranks.specs import Spec, is_summand, spec_of
+from endoscope.schema.recording import GRADIENT, OF_THIS_RANK, USED, GapRecord, Key
 from endoscope.stats import Measured
 
 if TYPE_CHECKING:
     from endoscope.recording.structure.learned import Structure
 
-_UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next captured step is traced"
+_UNSEEN_WRITE = "the tensor was overwritten by code that could not be seen; the next recorded step is traced"
 NOT_OF_THIS_RANK = (
-    "of parameters that are divided among processes it cannot be had what one process has computed before the others "
-    "were added; `gradient` is what the optimizer uses"
+    "for parameters that are divided among processes, the gradient of one process before reduction is not available; "
+    "`gradient` is what the optimizer uses"
 )
-NO_PARTS = "of parameters of fully_shard, the parts of single losses cannot be had; `gradient` is their sum"
+NO_SUM = (
+    "when the optimizer begins, each process has only its own summand, recorded as `local_gradient`. To record the "
+    "sum, add the summands up before optimizer.step(): p.grad = p.grad.redistribute(placements=p.placements)"
+)
+NO_PARTS = "for parameters of fully_shard, the gradients of single losses are not available; `gradient` is their sum"
 NO_NORM = (
     "the norm before clipping is divided among processes; report it yourself, in all of them: "
     "run.metric('norm', norm.full_tensor())"
@@ -111,7 +115,7 @@ class Rows:
 
     # ---- captured tensors ------------------------------------------------------------------------
 
-    def add_entry(self, entry: Entry) -> None:
+    def add_entry(self, entry: Entry, *, is_copy: bool) -> None:
         captured, root = self._captured, entry.same or entry
         name = Name(entry.node, entry.role, entry.pass_, entry.kind, entry.module)
         dim = dim_of(entry, captured.names.batch_dim)
@@ -122,12 +126,15 @@ class Rows:
                 captured.learned.trace_next()
                 captured.learned.overwritten.add((entry.node, entry.role))
             else:
-                self._add(name, "value", tensor, dim, root, captured.placement(entry))
+                self._add(name, "value", tensor, dim, root, captured.placement(entry, is_copy=is_copy))
         for loss, (gradient, version) in (root.gradients or {}).items():
             if version >= 0 and version_of(gradient) != version:
-                self.gaps.append(GapRecord(entry.node, GRADIENT + loss, "the gradient was overwritten after it came"))
+                self.gaps.append(
+                    GapRecord(entry.node, GRADIENT + loss, "the gradient was overwritten after it was computed")
+                )
             else:
-                self._add(name, GRADIENT + loss, gradient, dim, root, captured.placement(entry, gradient))
+                placement = captured.placement(entry, gradient, is_copy=is_copy)
+                self._add(name, GRADIENT + loss, gradient, dim, root, placement)
 
     def _add(self, name: Name, of: str, tensor: Tensor, dim: int | None, root: Entry, placement: str) -> None:
         same = None
@@ -160,7 +167,11 @@ class Rows:
             if before is not None:  # the update is formed while both are read
                 self._add_parameter(name, "update", parameter, parameter, minus=before)
             for one in gradients.get(position, ()):
-                self._add_parameter(name._replace(pass_=one.pass_), one.of, one.tensor, parameter, spec=one.spec)
+                of = one.of
+                if of == USED and is_summand(one.spec):
+                    of = OF_THIS_RANK
+                    captured.refused.append(GapRecord(node, USED, NO_SUM))
+                self._add_parameter(name._replace(pass_=one.pass_), of, one.tensor, parameter, spec=one.spec)
         for position in captured.gradients.lost:
             reason = "the gradient was overwritten before it could be read"
             self.gaps.append(GapRecord(named[position][0], GRADIENT.rstrip(":"), reason))
@@ -278,6 +289,6 @@ def _rows(captured: Captured, structure: Structure, skipped: bool) -> Rows:
     rows.add_parameters(structure, skipped)
     for number, entry in enumerate(captured.entries):
         if structure.chosen[number]:
-            rows.add_entry(entry)
+            rows.add_entry(entry, is_copy=number in structure.copies)
     rows.found = list(map(at_hand, rows.found))
     return rows

@@ -65,8 +65,10 @@ class Relations:
         self._roots: list[torch.nn.Module] = []
         self._data: dict[int, set[Line]] = {}  # id of a module -> along which its data is divided
         self._equal: dict[int, set[Line]] = {}  # id of a parameter -> along which its copies are kept equal
+        self._copied: dict[int, set[Line]] = {}  # id of a module -> along which it is divided, but not its data
         self._modules: dict[str, int] = {}  # address -> id
         self._common: set[Line] = set()  # along which the data of all models is divided
+        self._common_copies: set[Line] = set()
         self._texts: dict[Any, str] = {}
 
     # ---- what there is ---------------------------------------------------------------------------
@@ -76,7 +78,7 @@ class Relations:
         if names.version == self._seen:
             return
         self._seen = names.version
-        self._data, self._equal, self._texts = {}, {}, {}
+        self._data, self._equal, self._copied, self._texts = {}, {}, {}, {}
         modules = names.all_modules()
         self._modules = {address: identity for identity, address in names.modules.items()}
         meshes = [root_of(spec.mesh) for _, found in names.parameters if (spec := spec_of(found)) is not None]
@@ -89,8 +91,8 @@ class Relations:
             self._add_wrapper(wrapper)
         for root in names.roots:
             self._add_copies(names, root)
-        roots = [self._data.get(identity, set()) for identity in names.roots]
-        self._common = set.intersection(*roots) if roots else set()
+        self._common = _in_common([self._data.get(identity, set()) for identity in names.roots])
+        self._common_copies = _in_common([self._copied.get(identity, set()) for identity in names.roots])
 
     def _add_wrapper(self, wrapper: Any) -> None:
         ranks = torch.distributed.get_process_group_ranks(wrapper.process_group)
@@ -104,16 +106,18 @@ class Relations:
                 self._equal.setdefault(id(parameter), set()).add(line)
 
     def _add_copies(self, names: Named, root: int) -> None:
-        """Tensor parallelism needs ordinary parameters to be equal wherever others of the model are divided."""
+        """Tensor parallelism needs what is not divided to be equal wherever others of the model are divided."""
         module = names.roots[root].module
         found = [names.tensors[names.positions[id(p)]] for p in module.parameters() if id(p) in names.positions]
         specs = [spec for parameter in found if (spec := spec_of(parameter)) is not None]
         meshes = [mesh for mesh in map(mesh_of, dict.fromkeys(spec.mesh for spec in specs)) if mesh is not None]
         lines = {mesh.line([dim]) for mesh in meshes for dim in range(len(mesh.shape))}
         lines -= self._data.get(root, set())
-        for parameter in found:
-            if spec_of(parameter) is None:
-                self._equal.setdefault(id(parameter), set()).update(lines)
+        for parameter in found:  # where it is divided, it says so
+            self._equal.setdefault(id(parameter), set()).update(lines)
+        if lines:
+            for part in module.modules():
+                self._copied.setdefault(id(part), set()).update(lines)
 
     def _divide(self, module: torch.nn.Module, lines: set[Line]) -> None:
         for part in module.modules():
@@ -131,11 +135,28 @@ class Relations:
         data = self._equal.get(id(parameter), set())
         return self._text(spec, dict.fromkeys(data, LOCAL if is_local else REPLICATE))
 
-    def of_result(self, address: str, spec: Spec | None) -> str:
-        """Of what is computed in a module, or outside of all, or of its gradient."""
+    def of_result(self, address: str, spec: Spec | None, *, is_copy: bool = False) -> str:
+        """Of what is computed in a module, or outside of all, or of its gradient; `is_copy`: from nothing divided."""
         identity = self._modules.get(address) if address else None
         data = self._common if identity is None else self._data.get(identity, set())
-        return self._text(spec, dict.fromkeys(data, BATCH))
+        words = dict.fromkeys(data, BATCH)
+        if is_copy:
+            copies = self._common_copies if identity is None else self._copied.get(identity, set())
+            words = dict.fromkeys(copies, REPLICATE) | words
+        return self._text(spec, words)
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether processes that see the same data have parts of one model."""
+        return bool(self._copied)
+
+    def is_divided(self, spec: Spec) -> bool:
+        """Whether processes that see the same data have parts of it."""
+        mesh = mesh_of(spec.mesh)
+        lines = set().union(*self._copied.values())
+        return mesh is None or any(
+            not one.is_replicate() and mesh.line([dim]) in lines for dim, one in enumerate(spec.placements)
+        )
 
     def of_buffer(self) -> str:
         """Each process has its own, and DistributedDataParallel makes them equal only now and then."""
@@ -185,6 +206,10 @@ class Relations:
             if all(mesh.dims_of(own.line([dim])) is not None for dim in range(len(own.shape))):
                 return number
         return None
+
+
+def _in_common(lines: list[set[Line]]) -> set[Line]:
+    return set.intersection(*lines) if lines else set()
 
 
 def _word(placement: Any) -> str:

@@ -35,12 +35,17 @@ def specs_of(tensors: Sequence[Tensor | None]) -> list[Spec | None]:
     return list(map(spec_of, tensors))
 
 
+def is_summand(spec: Spec | None) -> bool:
+    """Whether each process has only a summand of the tensor."""
+    return spec is not None and any(one.is_partial() for one in spec.placements)
+
+
 def of_gradient(spec: Spec) -> Spec:
     """Of the gradient of a tensor that was taken out of a distributed one: where that is a summand, all have the same.
 
     So DTensor promises it, in `to_local` and in `from_local`.
     """
-    if not any(one.is_partial() for one in spec.placements):
+    if not is_summand(spec):
         return spec
     from torch.distributed.tensor import Replicate  # whoever has such a tensor has imported it
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from endoscope.recording.steps.steps import Steps
     from endoscope.recording.steps.watch import Watch
 
-UNWATCHED = "Call run.watch(model, optimizer) before the loop; until then only what is reported is recorded."
+UNWATCHED = "Call run.watch(model, optimizer) before the loop; until then only metrics and notes are recorded."
 _ENOUGH = 3  # updates in one step; in a GAN another optimizer may come first once
 
 

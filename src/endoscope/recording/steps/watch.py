@@ -198,8 +198,8 @@ def _pattern(text: Any) -> Selector:
     pattern = parse(text)
     if pattern.related:
         raise BadArgument(
-            f"what={text!r}: which operations are related is known when a step has ended, and that is too late to hold "
-            "their values. Use names, type:, in: and kind: instead."
+            f"what={text!r}: this pattern uses relations such as child_of(…), which are known only when a step has "
+            "ended. Then it is too late to hold values. Use names, type:, in: and kind: instead."
         )
     return pattern
 

@@ -44,7 +44,7 @@ def place_of(recorder: StepRecorder, slot: int) -> str:
 
 def build_graph(recorder: StepRecorder, items: list[Item], stated: Links, shape_of: ShapeOf) -> dict[str, Any]:
     reads = first_calls(recorder)
-    edges = {**_edges(recorder, items), **{(a, b): [""] for a, b in stated if a != b}}
+    edges = {**edges_between(recorder, items), **{(a, b): [""] for a, b in stated if a != b}}
     nodes = [_describe(recorder, item, shape_of(number), reads) for number, item in enumerate(items)]
     listed = [[a, b, uses] for (a, b), uses in sorted(edges.items())]
     return {"hash": graph_hash(items, edges), "nodes": nodes, "edges": listed}
@@ -83,7 +83,8 @@ def _describe(
     return described
 
 
-def _edges(recorder: StepRecorder, items: list[Item]) -> dict[tuple[int, int], list[str]]:
+def edges_between(recorder: StepRecorder, items: list[Item]) -> dict[tuple[int, int], list[str]]:
+    """Places of two items -> the arguments through which the second is computed from the first."""
     by_slot: dict[int, list[int]] = {}  # items on one tensor, in the order in which they were named
     for position, item in enumerate(items):
         if item.slot >= 0:

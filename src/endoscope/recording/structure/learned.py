@@ -37,6 +37,7 @@ class Structure(NamedTuple):
     graph: dict[str, Any] | None  # None: not known
     recorder: StepRecorder | None  # operations of the traced step
     slots: list[int]  # of all captured tensors there
+    copies: frozenset[int] = frozenset()  # captured tensors that all processes of a tensor-parallel group have
 
     @property
     def hash(self) -> str:
@@ -123,7 +124,7 @@ class Learned:
             return ""
         self._traced_types.add(type_)
         which = f"steps of type {type_!r}" if type_ else "steps"
-        return f"{which} differ in what they call and compute, so from now on each of them is traced as a whole"
+        return f"{which} differ from each other in what they compute, so from now on each of these steps is traced"
 
     def trace_next(self) -> None:
         """Something was not seen in a hooked step that a traced one sees."""

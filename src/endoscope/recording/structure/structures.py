@@ -15,11 +15,14 @@ from typing import Any
 from endoscope.recording.hooks.captured import Captured
 from endoscope.recording.hooks.entries import End, size_of
 from endoscope.recording.hooks.modes import quiet
+from endoscope.recording.ranks.copies import copies_among
+from endoscope.recording.ranks.specs import Spec, spec_of
 from endoscope.recording.steps.names import Names
-from endoscope.recording.structure.graph import Item, build_graph, place_of
+from endoscope.recording.structure.graph import Item, build_graph, edges_between, place_of
 from endoscope.recording.structure.learned import Signature, Structure
 from endoscope.recording.structure.remarks import remarks
 from endoscope.recording.structure.selection import Selection
+from endoscope.recording.structure.tracer import StepRecorder
 
 
 def structure_of(captured: Captured, selection: Selection) -> Structure:
@@ -63,7 +66,27 @@ def _learned_from(captured: Captured, selection: Selection) -> Structure:
     graph = build_graph(tracer.recorder, kept, _stated(captured, kept), shapes.__getitem__)
     graph["remarks"] = remarks(tracer.recorder, kept, {name for name, _ in names.parameters}, captured.first_batch)
     slots = [entry.slot for entry in captured.entries]
-    return Structure(chosen[len(items) - len(captured.entries) :], kept, graph, tracer.recorder, slots)
+    copies = _copies(captured, tracer.recorder, items)
+    return Structure(chosen[len(items) - len(captured.entries) :], kept, graph, tracer.recorder, slots, copies)
+
+
+def _copies(captured: Captured, recorder: StepRecorder, items: list[Item]) -> frozenset[int]:
+    """Places of the captured tensors that all processes of a tensor-parallel group have in common."""
+    relations = captured.names.relations
+    if relations is None:
+        return frozenset()
+    with quiet():
+        relations.look(captured.names)
+        if not relations.has_copies:
+            return frozenset()
+        first = len(items) - len(captured.entries)
+        specs: dict[int, Spec | None] = dict(enumerate(map(spec_of, captured.names.tensors)))
+        specs |= {first + place: captured.spec_of(entry) for place, entry in enumerate(captured.entries)}
+        specs |= {len(items) + place: spec for place, (_, spec) in enumerate(captured.declared_slots)}
+        said = {place: relations.is_divided(spec) for place, spec in specs.items() if spec is not None}
+    between = [Item("", "", 1, "", slot, "", "") for slot, _ in captured.declared_slots]
+    found = copies_among(range(first, len(items)), said, edges_between(recorder, [*items, *between]))
+    return frozenset(place - first for place in found)
 
 
 def _owned(names: Names, slots: dict[str, int]) -> list[Item]:

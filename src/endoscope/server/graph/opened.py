@@ -41,7 +41,7 @@ class Opened:
         if found is None:
             file = trial / _file(name) if _NAME.fullmatch(name) else None
             if file is None or file.is_symlink() or not file.is_file() or file.stat().st_size > MOST_BYTES:
-                raise BadArgument(f"Nobody has kept open modules under the name {name!r} beside {trial.name}.")
+                raise BadArgument(f"The trial {trial.name} has no list of open modules {name!r}.")
             found = self._kept[str(trial), name] = [str(address) for address in json.loads(file.read_bytes())]
         return found
 

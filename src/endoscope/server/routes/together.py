@@ -37,7 +37,9 @@ _SMALL = 1 << 20  # bytes; more is sent piece by piece
 async def together(request: Request) -> Response:
     addresses = request.query_params.getlist("ask")
     if not 0 < len(addresses) <= _MOST:
-        raise BadArgument(f"{len(addresses)} questions: there must be ask=… at least once, and at most {_MOST} times.")
+        raise BadArgument(
+            f"The address has {len(addresses)} parameters ask=…. It needs at least one, and at most {_MOST}."
+        )
     gone = threading.Event()
     watching = asyncio.ensure_future(_until_gone(request, gone))
     try:
@@ -86,6 +88,9 @@ def _first(library: Library) -> list[str]:
     if not readable:
         return []
     name, recording = max(readable, key=lambda found: (len(found[1].steps) > 0, found[1].created))
+    if recording.world_size > 1 and len(recording.ranks) == 1:  # one rank alone has recorded: there is no whole
+        name = f"{name}:rank-{recording.ranks[0]}"
+        recording = library.get(name)
     here, steps = f"trials/{quote(name, safe='')}", recording.steps
     newest = [f"{here}/steps/{steps[-1].number}?type={quote(steps[-1].type, safe='')}"] if steps else []
     hashes = list(dict.fromkeys(step.graph for step in steps if step.graph))[-_MOST_GRAPHS:]

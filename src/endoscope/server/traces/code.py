@@ -16,6 +16,11 @@ def code_of(op: Any, started: float) -> wire.TraceCode:
     source = op.source
     if source is None:
         return _none("", 0, f"No line of code made {op.label}: it is {_kind(str(op.kind))}.")
+    if not source.file.endswith(".py") and os.path.isfile(source.file):
+        # Somebody else's trace may name any file of this machine.
+        return _none(
+            source.file, source.line, f"{source.file} is no Python file: only files that end in .py are shown."
+        )
     linecache.checkcache(source.file)
     lines = linecache.getlines(source.file)
     if not lines:

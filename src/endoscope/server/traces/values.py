@@ -56,10 +56,12 @@ def numbers(tensor: Any) -> np.ndarray:
 
 
 def _of_torch(tensor: Any) -> np.ndarray:
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
+    if tensor.is_meta:
+        raise ValueError("it is on the device meta, which has shapes and no numbers.")
     if tensor.is_nested:
         raise ValueError("it is a nested tensor, whose parts may have different shapes.")
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
     plain = (tensor if str(tensor.layout) == "torch.strided" else tensor.to_dense()).cpu()
     try:
         return np.asarray(plain.resolve_conj().resolve_neg().numpy())

@@ -57,7 +57,7 @@ def why_lost(contents: Contents, evidence: Evidence) -> str:
     """
     files = {file for file in evidence.files - contents.gone if paths.is_data(file)}
     if not contents.last_commit_at and files:
-        return f"names nothing, but there are {len(files)} data files"
+        return f"lists nothing, but there are {len(files)} data files"
     held_back = (commit.ordinal for commit in contents.held_back)
     newest = max([*contents.step_of, *contents.thinned, *held_back], default=-1)
     if evidence.latest > newest + 1:

@@ -196,7 +196,7 @@ class Room:
         first, last = (self._contents.step_of[step.ordinal] for step in (choice.steps[0], choice.steps[-1]))
         self.said.append(
             f"{things} of {many} recorded step{'s' if many > 1 else ''} (between {first} and {last}) were removed "
-            f"to stay within {self._limit}; of older steps, one in {2**choice.level} keeps them"
+            f"to stay within {self._limit}; of older steps, only one in {2**choice.level} has them still"
         )
 
 
