@@ -61,7 +61,6 @@ CHECK = Check(
     description="Several branches read one tensor, and one of them has a gradient many times that of another.",
     stage=Stage.BACKWARD,
     run=run,
-    needs_harm=True,
     thresholds={"ratio": 2000.0, "steps": 3},
     evidence=Evidence(("norm",), of="gradient"),
     causes=("A branch that is multiplied by a small number, or that is saturated.", "Losses of very different size."),

@@ -88,7 +88,6 @@ CHECK = Check(
     description="What a layer returns hardly differs between the samples of a batch, or far less than at first.",
     stage=Stage.FORWARD,
     run=run,
-    needs_harm=True,
     thresholds={"spread": 0.003, "fall": 0.15, "steps": 4},
     evidence=Evidence(("std",), units="std", past=True),
     explained_by=("dead_units", "saturated", *START),

@@ -70,7 +70,6 @@ CHECK = Check(
     description="Units after a ReLU (channels of images) that are zero for every sample, so they cannot learn.",
     stage=Stage.FORWARD,
     run=run,
-    needs_harm=True,
     thresholds={"share": 0.7, "died": 0.55, "error_share": 0.95, "size": 1e-7, "steps": 5},
     evidence=Evidence(("zeros",), units="abs_max"),
     causes=(

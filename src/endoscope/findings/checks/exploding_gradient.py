@@ -46,7 +46,6 @@ CHECK = Check(
     description="The norm of the gradient over all parameters is huge at several steps.",
     stage=Stage.BACKWARD,
     run=run,
-    needs_harm=True,
     thresholds={"norm": 1e3, "growth": 100.0, "least": 30.0, "error_norm": 1e6},
     evidence=Evidence(("norm",), of="gradient"),
     explained_by=(*START, *LEARNING_RATE),

@@ -70,11 +70,19 @@ def _counts(facts: Facts, tensor: Tensor) -> bool:
     normalised = bool(readers) and readers <= NORMALISATIONS
     return (
         not facts.is_made(tensor)
+        and not _is_a_condition(facts, tensor)
         and tensor.is_float
         and tensor.key.batch_dim >= 0
         and tensor.key.shape != ()
         and not normalised
     )
+
+
+def _is_a_condition(facts: Facts, tensor: Tensor) -> bool:
+    """One number for each sample beside other inputs: a step of time, a level of noise."""
+    shape = tensor.key.shape
+    others = [one for one in facts.values.tensors if one.key.kind == "input" and one.place != tensor.place]
+    return int(np.prod(shape[1:])) == 1 and any(int(np.prod(one.key.shape[1:])) > 1 for one in others)
 
 
 CHECK = Check(

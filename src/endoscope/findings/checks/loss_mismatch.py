@@ -55,7 +55,7 @@ def _negative(facts: Facts) -> Iterator[Seen]:
             continue
         by_logits = type_ in _OF_LOGITS
         yield Seen(
-            of_the_run=True, severity=WARNING, title=f"{type_} is negative, which it cannot be of what it expects",
+            of_the_run=True, severity=WARNING, title=f"{type_} is negative, which a loss of probabilities never is",
             detail=f"It is {float(np.nanmin(rows['mean'][tensor.row])):.3g} at the lowest, and below zero at "
             f"{np.count_nonzero(bad)} recorded steps: it gets "
             + ("targets that are not between 0 and 1." if by_logits else "no logarithms of probabilities."),

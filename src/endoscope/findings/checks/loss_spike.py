@@ -9,7 +9,8 @@ import numpy as np
 from endoscope.findings.check import LEARNING_RATE, Check, Limits, Seen, Stage
 from endoscope.findings.curves import past_median, past_spread
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import WARNING
+from endoscope.findings.finding import INFO, WARNING
+from endoscope.findings.health import learns_well
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -28,7 +29,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             continue  # many in a row are no spike
         worst = int(places[np.argmax(factor[places])])
         yield Seen(
-            of_the_run=True, severity=WARNING,
+            of_the_run=True, severity=INFO if len(places) == 1 and learns_well(facts) else WARNING,
             title=f"`{curve.name}` jumps to {factor[worst]:.3g} times its level at step {finite.numbers[worst]}",
             detail=f"At step {finite.numbers[worst]} {curve.name} is {values[worst]:.3g}, {factor[worst]:.3g} "
             "times the "

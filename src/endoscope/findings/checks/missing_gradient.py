@@ -8,7 +8,8 @@ import numpy as np
 
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.finding import ERROR, INFO, WARNING
+from endoscope.findings.health import learns_well
 
 
 def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
@@ -22,6 +23,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     if with_gradients < limits["steps"]:
         yield from _none_at_all(facts, missing, limits)
         return
+    well = learns_well(facts)
     for tensor in facts.parameters.tensors:
         places = missing.get(tensor.node, [])
         got_some = np.isfinite(facts.parameter_gradients[tensor.row]).any()
@@ -32,12 +34,22 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         read = bool(facts.structure.children.get(tensor.place))
         how = "It is used in the forward pass, but no path leads from there to a loss" if read else "It is never used"
         yield Seen(
-            severity=WARNING, title="the parameter gets no gradient",
+            severity=WARNING if read or not (well or _has_busy_siblings(facts, tensor.key.module)) else INFO,
+            title="the parameter gets no gradient",
             detail=f"{how}: the parameter requires a gradient and got none at {len(places)} of "
             f"{with_gradients} recorded steps.",
             value=len(places) / with_gradients, threshold=1.0, tensor=tensor, cause="used" if read else "unused",
             **facts.steps_where(mask),
         )  # fmt: skip
+
+
+def _has_busy_siblings(facts: Facts, module: str) -> bool:
+    """Whether it is one of a list of modules of which others are used, as the experts of a mixture are."""
+    lists = [part for part in module.split(".") if part.isdigit()]
+    head = module.split(f".{lists[0]}")[0] if lists else ""
+    busy = np.isfinite(facts.parameter_gradients).any(axis=1)
+    same = [one.row for one in facts.parameters.tensors if head and one.key.module.startswith(f"{head}.")]
+    return bool(busy[same].any())
 
 
 def _none_at_all(facts: Facts, missing: dict[str, list[int]], limits: Limits) -> Iterator[Seen]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from endoscope.findings.architecture import has_attention
 from endoscope.findings.check import LEARNING_RATE, STANDSTILL, START, Check, Limits, Seen, Stage
 from endoscope.findings.curves import fall, first_level, last_level
 from endoscope.findings.facts import Facts
@@ -30,7 +31,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                 detail=f"{curve.name} is {last:.4g} after {len(curve.finite)} steps, and {words} costs "
                 f"{chance:.4g}: nothing is learned about the targets.",
                 value=last / chance, threshold=1 - limits["chance"], remedies=CHECK.remedies[:1] + _AT_CHANCE,
-                causes=(_RARE if chance < limits["rare"] else ()) + _NO_INFORMATION + CHECK.causes,
+                causes=_why(facts, chance < limits["rare"]),
                 **curve.at(np.arange(len(curve))),
             )  # fmt: skip
         return
@@ -46,6 +47,10 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             f"{_change(gain)}; a fall of less than {limits['gain']:.0%} is reported.",
             value=gain, threshold=limits["gain"], **curve.at(np.arange(len(curve))),
         )  # fmt: skip
+
+
+def _why(facts: Facts, is_rare: bool) -> tuple[str, ...]:
+    return (_RARE if is_rare else ()) + _NO_INFORMATION + (_MASK if has_attention(facts) else ()) + CHECK.causes
 
 
 def _change(gain: float) -> str:
@@ -75,6 +80,7 @@ _NO_INFORMATION = (
     "Labels carry no information about the inputs: they were shuffled separately, or belong to other samples.",
     "Samples are mixed up on the way through the model, so that it answers for another sample.",
 )
+_MASK = ("A mask of the attention that is inverted: it hides the words, and the model attends to the padding alone.",)
 _AT_CHANCE = (
     "Look at a few inputs with their labels just before they are handed to the model.",
     "`endoscope check DIR --deep script.py:build` tries whether samples of a batch influence each other.",

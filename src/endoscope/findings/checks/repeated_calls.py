@@ -19,7 +19,8 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
     passes: dict[tuple[str, str], list[Tensor]] = {}
     learnt = {tensor.place for rows in facts.gradients.values() for tensor in rows.tensors}
     for tensor in facts.values.tensors:
-        if tensor.key.kind == "computed" and tensor.is_float and tensor.key.batch_dim >= 0 and tensor.place in learnt:
+        is_result = tensor.key.kind == "computed" and tensor.is_float and tensor.key.batch_dim >= 0
+        if is_result and tensor.place in learnt and _reads_what_is_made(facts, tensor):
             passes.setdefault(tensor.place[:2], []).append(tensor)
     found = [(group, mask) for group in passes.values() if len(group) > 1 for mask in [_equal(facts, group)]]
     found = [(group, mask) for group, mask in found if np.count_nonzero(mask) >= limits["steps"]]
@@ -31,6 +32,13 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
             "bit, and a gradient comes to each of them: what reads them shares one module and one answer.",
             value=float(len(group)), threshold=1.0, tensor=group[0], **facts.steps_where(mask),
         )  # fmt: skip
+
+
+def _reads_what_is_made(facts: Facts, tensor: Tensor) -> bool:
+    """Labels and positions may well be looked up twice."""
+    rows = facts.values
+    parents = [rows.row_of[place] for place in facts.structure.parents.get(tensor.place, ()) if place in rows.row_of]
+    return any(rows.tensors[row].key.kind == "computed" for row in parents)
 
 
 def _equal(facts: Facts, group: list[Tensor]) -> np.ndarray:

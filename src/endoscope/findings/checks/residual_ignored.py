@@ -57,7 +57,6 @@ CHECK = Check(
     description="A residual branch adds almost nothing to its input, or far more than the input.",
     stage=Stage.FORWARD,
     run=run,
-    needs_harm=True,
     thresholds={"low": 1e-3, "high": 1e3},
     evidence=Evidence(("abs_mean",), page="norm"),
     causes=("A branch that began at zero and gets no gradient.", "An input that has grown from block to block."),

@@ -42,7 +42,6 @@ CHECK = Check(
     description="The standard deviation of activations is far outside of what networks work with.",
     stage=Stage.FORWARD,
     run=run,
-    needs_harm=True,
     thresholds={"low": 1e-5, "high": 300.0},
     quantity="activation_std",
     evidence=Evidence(("std",)),

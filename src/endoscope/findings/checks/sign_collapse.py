@@ -38,7 +38,6 @@ CHECK = Check(
     description="Nearly all weights of a layer have the same sign.",
     stage=Stage.WEIGHTS,
     run=run,
-    needs_harm=True,
     thresholds={"elements": 32},
     evidence=Evidence(("q05", "q50", "q95"), page="mean"),
     causes=("Weights that began with one sign only (torch.rand).", "Steps that pushed all of them in one direction."),

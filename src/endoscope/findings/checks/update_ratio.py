@@ -8,7 +8,7 @@ import numpy as np
 
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
-from endoscope.findings.finding import ERROR, WARNING
+from endoscope.findings.finding import ERROR, INFO, WARNING
 from endoscope.findings.health import learns_well
 from endoscope.findings.lasting import above, below, median_where
 
@@ -78,7 +78,7 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[order[at]] = True
         yield Seen(
-            of_the_run=True, severity=WARNING,
+            of_the_run=True, severity=INFO if learns_well(facts) else WARNING,
             title=f"step {facts.numbers[order[at]]} changes weights by too much, {value:.2g} of their norm",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
             f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limit:g} is "
@@ -117,7 +117,7 @@ CHECK = Check(
     stage=Stage.OPTIMIZER,
     run=run,
     thresholds={
-        "high": 0.08,
+        "high": 0.1,
         "error_high": 1.0,
         "low": 1e-5,
         "steps": 5,

@@ -138,7 +138,6 @@ CHECK = Check(
     description="The gradient of a weight, or of an early pass of a recurrence, is tiny beside that of others.",
     stage=Stage.BACKWARD,
     run=run,
-    needs_harm=True,
     thresholds={"ratio": 1e-3, "size": 1e-5, "steps_share": 0.5, "pass_ratio": 1e-5, "passes": 4, "faded": 0.01},
     quantity="gradient_share",
     evidence=Evidence(("norm",), of="gradient"),

@@ -34,6 +34,13 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
                     f"softmax over dimension 0 of the shape {tuple(shape)}, and the batch has {shape[0]} samples",
                     _MIXED, ("Take the softmax over the last dimension: dim=-1.", _PROBE),
                 )  # fmt: skip
+        elif dim % len(shape) == len(shape) - 2 >= 1 and shape[-1] == shape[-2] > 1:
+            yield _seen(
+                facts, said, "softmax runs over the last dimension but one of square scores",
+                f"softmax over dimension {dim} of the shape {tuple(shape)}: of attention, the weights of one query do "
+                "not sum to one, and what later places give leaks into earlier ones",
+                ("The dim of the queries in place of that of the keys.",), ("Take the softmax over dim=-1.",),
+            )  # fmt: skip
     for said in facts.remarks("normalised"):
         yield _seen(
             facts, said, f"{said['type']} over a single number gives a constant",
