@@ -52,7 +52,7 @@ def _registered() -> Iterator[None]:
 def test_it_runs_with_all_others(tmp_path: Path) -> None:
     path = train(tmp_path, weight=1e-4)
     found = [one for one in endoscope.diagnose(path) if one.check == "very_quiet"]
-    assert found and found[0].title == "very quiet" and found[0].causes == ("Small weights.",)
+    assert found and found[0].title.endswith("`: very quiet") and found[0].causes == ("Small weights.",)
     assert "heat.statistic=abs_max" in found[0].link and 0 < found[0].value < 0.01
     assert not endoscope.diagnose(path, checks=["very_quiet"], thresholds={"very_quiet": {"size": 1e-9}})
     assert not endoscope.diagnose(train(tmp_path, "loud", weight=10.0), checks=["very_quiet"])

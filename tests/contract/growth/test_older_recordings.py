@@ -56,7 +56,9 @@ def test_the_page_gets_answers(folder: Path, where: str) -> None:
 def test_findings_and_reports_work(folder: Path) -> None:
     findings = endoscope.diagnose(folder)
     assert {one.trial for one in findings} == {"older", "today"}
-    assert not [one for one in findings if one.title == "could not be checked"]
+    unchecked = [one for one in findings if one.title == "could not be checked"]
+    assert {one.trial for one in unchecked} == {"older"} and all(one.severity == "info" for one in unchecked)
+    assert all("which this recording does not have" in one.detail for one in unchecked)
     assert "older" in report(folder)
 
 
