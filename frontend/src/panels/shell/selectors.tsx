@@ -123,7 +123,7 @@ function OfChoice() {
 }
 
 const ofSentence = (of: string): string =>
-  of === "value" ? "What a layer returns, and what a parameter is."
-    : of === "update" ? "What the optimizer added to a parameter in this step."
+  of === "value" ? "The output of a layer, or the numbers of a parameter."
+    : of === "update" ? "The change that the optimizer made to a parameter in this step."
       : of === "gradient" ? "The gradient of all losses together, as the optimizer read it."
-        : "How this loss changes with it.";
+        : "The gradient of this loss alone.";

@@ -37,7 +37,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         mask = np.zeros(len(facts.steps), dtype=bool)
         mask[places[row]] = True
         yield Seen(
-            severity=WARNING, title=f"{share:.0%} of {len(total)} units hardly ever answer",
+            severity=WARNING, title=f"{share:.0%} of {len(total)} units are almost always near zero",
             detail=f"{share:.0%} of {len(total)} units have a mean below {limits['tau']:g} of the mean of their layer; "
             f"reported from {limits['share']:.0%} on.",
             value=share, threshold=limits["share"], tensor=facts.values.tensors[row], **facts.steps_where(mask),
