@@ -32,8 +32,8 @@ export const MEANINGS: Readonly<Record<string, string>> = {
     "In a trace: one call of a torch function, and what it returned. Inputs, outputs and "
       + "parameters are in the list of operations, too.",
   layer:
-    "On the page: a module. In a trace: one function with its parameters, or one repeated "
-      + "statement, which may run in several passes.",
+    "On the page: a module. In a trace: an operation, or several that repeat the same code; "
+      + "each of these is one pass.",
 };
 
 /** The sentence for a word, also in the plural; nothing if the word means what it always means. */
