@@ -161,7 +161,7 @@ def test_source_changed_on_disk(tmp_path: Path, changed: str) -> None:
     path.write_text(CELL)
     f = load(path).f
     path.write_text(changed)
-    assert unlocated(f, 1).reason.startswith("source changed: the text of ")
+    assert unlocated(f, 1).reason.startswith("source changed: the file ")
 
 
 def test_source_removed_from_disk(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_relations(graph: Graph) -> None:
 def test_what_does_not_exist(graph: Graph) -> None:
     with pytest.raises(LookupFailed, match=r"No node of Net is called 'chnk_1'. Nearest: 'chunk_1'"):
         graph.ancestors("chnk_1")
-    with pytest.raises(LookupFailed, match=r"2\.5 is no node"):
+    with pytest.raises(LookupFailed, match=r"There is no node 2\.5"):
         graph.ancestors(2.5)
     with pytest.raises(NothingMatches, match=r"'type:chnk' matches no operation of Net. Nearest: type:chunk"):
         graph.ancestors("type:chnk")

@@ -175,9 +175,9 @@ def test_a_layer_that_feeds_itself_is_among_its_own_ancestors() -> None:
         ("relu_7", "No node of ConvNet is called 'relu_7'. Nearest: 'relu_"),
         ("features.9", "No node of ConvNet is called 'features.9'. Nearest: 'features."),
         (99, "There is no operation at position 99"),
-        (2.5, "2.5 is no node"),
-        (None, "None is no node"),
-        (True, "True is no node"),
+        (2.5, "There is no node 2.5"),
+        (None, "There is no node None"),
+        (True, "There is no node True"),
     ],
 )
 def test_what_does_not_exist(key: Any, message: str) -> None:

@@ -46,7 +46,7 @@ BUGS = {
     "data that are not shuffled": (
         "torch.randperm(len(x)).split(64)", "torch.argsort(y).split(64)", "shuffle",
     ),
-    "the optimizer of another model": ("SGD(model.parameters()", "SGD(Net().parameters()", "holds it"),
+    "the optimizer of another model": ("SGD(model.parameters()", "SGD(Net().parameters()", "given to the optimizer"),
 }  # fmt: skip
 
 

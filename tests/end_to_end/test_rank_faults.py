@@ -58,13 +58,13 @@ def test_one_process_whose_gradient_stands_out(jobs: Path) -> None:
     by_check = found(jobs, "outlier")
     assert by_check.keys() & NOT_TIMED == {"outlying_rank"}
     finding = by_check["outlying_rank"]
-    assert finding.title == "rank 1 stands out" and finding.first_step == finding.last_step == BAD_STEP
+    assert "of rank 1 is" in finding.title and finding.first_step == finding.last_step == BAD_STEP
     assert "in micro-batch 2 of 2" in finding.detail
 
 
 def test_one_process_that_all_wait_for(jobs: Path) -> None:
     finding = found(jobs, "straggler")["straggler"]
-    assert finding.title == "rank 1 is slow" and "waiting for data" in finding.detail
+    assert finding.title.startswith("rank 1 is slow") and "waiting for data" in finding.detail
 
 
 def test_the_command_says_it(jobs: Path) -> None:

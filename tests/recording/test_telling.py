@@ -13,6 +13,7 @@ from torch import nn
 
 import endoscope
 from endoscope.errors import RecordingWarning
+from endoscope.recording.telling import shortest
 from tests.house.tree import SRC
 
 
@@ -28,7 +29,7 @@ def test_where_it_records_and_how_to_look(tmp_path: Path, capsys: pytest.Capture
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = endoscope.Run(tmp_path, trial="nb")
     begun = capsys.readouterr().err
-    assert begun == f"Endoscope: recording into {run.path}. To look at it:  endoscope show {tmp_path}\n"
+    assert begun == f"Endoscope: recording into {run.path}. To look at it:  endoscope show {shortest(str(tmp_path))}\n"
     run.watch(model, optimizer)
     loop(model, optimizer, 3)
     run.close()

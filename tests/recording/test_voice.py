@@ -79,7 +79,7 @@ def test_the_status_tells_steps_cost_size_and_findings(tmp_path: Path, monkeypat
 
     def say(_: Lines, sentence: str) -> None:
         said.append(sentence)
-        if "error" in sentence:
+        if sentence.startswith("3 steps") and "error" in sentence:
             both.set()
 
     monkeypatch.setattr(status, "EVERY_SECS", 0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import random
 import shutil
 import zipfile
@@ -254,7 +255,7 @@ def test_saving_where_nothing_can_be_written(path: Path, tmp_path: Path) -> None
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk")
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
     before = endoscope.trace(torch.sin, torch.zeros(2)).save(tmp_path / "x.trace").read_bytes()
-    (tmp_path / "x.trace.unfinished").symlink_to("/dev/full")
+    (tmp_path / f".x.trace.{os.getpid()}.unfinished").symlink_to("/dev/full")
     with pytest.raises(endoscope.errors.StoreError, match=r"x\.trace cannot be written: No space left"):
         endoscope.trace(torch.cos, torch.zeros(100_000)).save(tmp_path / "x.trace")
     assert (tmp_path / "x.trace").read_bytes() == before
@@ -423,3 +424,41 @@ def test_ten_thousand_operations_are_read_at_once(tmp_path: Path) -> None:
     assert len(loaded.ops) == 10_002 and loaded["sin_1:5000"].parents[0].label == "add_1_2:4999"
     with pytest.raises(NotATrace, match="cannot be read any more"):
         loaded[5].value
+
+
+def test_numbers_of_numpy_come_back_as_they_were(tmp_path: Path) -> None:
+    def reduced(x: Tensor) -> Any:
+        return x.sum(0, keepdim=bool(np.False_)), np.False_, np.int64(2**53 + 1), np.float32(0.1)
+
+    trace = endoscope.trace(reduced, torch.ones(2))
+    loaded = endoscope.load(trace.save(tmp_path / "x.trace"))
+    _, false, large, tenth = loaded.result
+    assert false is np.False_ or false == np.False_
+    assert large == 2**53 + 1 and tenth == np.float32(0.1) and type(tenth) is np.float32
+
+
+def test_a_sparse_gradient_is_kept(tmp_path: Path) -> None:
+    table = nn.Embedding(9, 4, sparse=True)
+    trace = endoscope.trace(table, torch.tensor([1, 5]), gradients=True)
+    trace.result.sum().backward()
+    loaded = endoscope.load(trace.save(tmp_path / "x.trace"))
+    (weight,) = (op for op in loaded.everything() if op.kind == "parameter")
+    assert weight.gradient is not None and float(torch.as_tensor(weight.gradient).sum()) == 8
+
+
+def test_values_inside_of_vmap_in_a_folder(tmp_path: Path) -> None:
+    x = torch.arange(12.0).view(4, 3)
+    trace = endoscope.trace(lambda x: torch.vmap(torch.sin)(x), x, save=endoscope.to_folder(tmp_path / "values"))
+    kept = endoscope.trace(lambda x: torch.vmap(torch.sin)(x), x)
+    for one, other in zip(trace.everything(), kept.everything(), strict=True):
+        if other.kept:
+            assert np.array_equal(np.asarray(one.value), np.asarray(other.value)), one.label
+    loaded = endoscope.load(trace.save(tmp_path / "x.trace"))
+    for one, other in zip(loaded.everything(), kept.everything(), strict=True):
+        if other.kept:
+            assert np.array_equal(np.asarray(one.value), np.asarray(other.value)), one.label
+
+
+def test_a_loaded_trace_equals_itself(path: Path) -> None:
+    loaded = endoscope.load(path)
+    assert not endoscope.compare(loaded, loaded).differing

@@ -46,13 +46,14 @@ def told(findings: Sequence[Finding], trials: Sequence[str], verbose: bool) -> I
 
 
 def _brief(number: int, finding: Finding, followers: Sequence[Finding], *, with_advice: bool) -> list[str]:
-    """In a few lines: what and where, the first remedy, and what follows from it."""
+    """In a few lines: what and where, the likeliest cause, the first remedy, and what follows from it."""
     head = f"{number}. {finding.severity.upper()}  "
     lines = textwrap.wrap(
         f"{finding.title}   [{finding.check}]", _WIDTH, initial_indent=head, subsequent_indent=" " * 3,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     if with_advice:
+        lines += [line for cause in finding.causes[:1] for line in wrapped("cause? ", cause)]
         lines += [line for remedy in finding.remedies[:1] for line in wrapped("try: ", remedy)]
         lines += wrapped("source: ", finding.source) if finding.source else []
         if followers:

@@ -31,6 +31,8 @@ def _has_fallen(curve: Curve, chance: float) -> bool:
 
 def _stays_low(curve: Curve) -> bool:
     """Whether it ends about where it was lowest, as a part of how far it has come."""
+    if not len(curve) or not np.isfinite(curve.values[-1]):
+        return False
     values = curve.finite.values
     parts = [float(np.median(part)) for part in np.array_split(values, min(5, max(len(values) // 2, 1)))]
     return len(parts) > 0 and parts[-1] - min(parts) <= 0.1 * max(first_level(values) - min(parts), 0.0)

@@ -114,7 +114,9 @@ class Comparison(Shown):
         if self.first is not None and self.first.op.source:
             told.append(tag("p", f"First: {self.first.label} ({self.first.op.source})"))
         head = ("operation", "largest difference", "relative", "cosine", "")
-        return tag("div", told, table(head, rows) if rows else None)
+        left = len(self.differing) - len(rows)
+        more = tag("p", f"{left} more: comparison.differing", class_="soft") if left else None
+        return tag("div", told, table(head, rows) if rows else None, more)
 
 
 def compare(a: Trace, b: Trace, *, tolerance: float = 0.0, seed: int | None = None) -> Comparison:
@@ -192,6 +194,8 @@ def _share_values(a: Op, b: Op) -> bool:
     """A rerun shares what it did not compute anew with the trace it came from."""
     if a._trace.record.nodes is not b._trace.record.nodes or not a.kept or not b.kept:
         return False
+    if a._trace.record is b._trace.record:
+        return True  # one from a file has no recorder, and needs none to be equal to itself
     one, other = a._trace.recorder, b._trace.recorder
     return all(one.kept.get(slot) is other.kept.get(slot) for slot in a.slots)
 

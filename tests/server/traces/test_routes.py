@@ -110,7 +110,7 @@ def test_the_code_around_an_operation(ask: Ask, trace: Trace) -> None:
     found = ask("trace/code", label=trace["out"].label)
     assert found["file"].endswith("nets.py") and found["problem"] == ""
     assert found["lines"][found["line"] - found["first"]].strip() == "return self.out(x)"
-    assert ask("trace/code", label="input_1_0")["problem"] == "No line of code made input_1_0: it is an input."
+    assert ask("trace/code", label="input_1_0")["problem"] == "No line of your code made input_1_0."
 
 
 def test_code_that_is_gone_or_was_changed_is_said(tmp_path: Path) -> None:

@@ -83,3 +83,13 @@ def test_the_gradient_of_an_operation_that_none_reached_is_said() -> None:
         values.tensor_of(trace["out"], 0, "gradient")
     trace.result.sum().backward()
     assert values.tensor_of(trace["out"], 0, "gradient").shape == (5, 2)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32])
+def test_quantiles_of_a_large_tensor_of_any_type(monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
+    numbers = np.random.default_rng(0).integers(0, 2, 101).astype(dtype)
+    if dtype is np.int8:
+        numbers = np.array([-100, 100, -100, 100], dtype)  # the way from one to the other is no int8
+    whole = values.measured(numbers)
+    monkeypatch.setattr(values, "_PART", 3)
+    assert values.measured(numbers) == pytest.approx(whole, rel=1e-6, nan_ok=True)

@@ -92,6 +92,12 @@ const WORDS: Readonly<Record<string, (value: number, digits: number) => string>>
   seconds: secondsText, bytes: bytesText, flops: countText, nans: (value) => percent(value),
 };
 
+function nothing({ label, isSum }: TraceHeatKind, of: string): string {
+  if (isSum) return `Of no operation of this trace the ${label} is known.`;
+  if (of === "gradient") return `No gradient in this trace has a ${label}: backward() was not called, or none arrived.`;
+  return `No value was kept in this trace, or none is made of numbers, so none has a ${label}.`;
+}
+
 export const heatKind = (name: string): TraceHeatKind | null => HEAT_KINDS.find((kind) => kind.name === name) ?? null;
 
 export function useColours(shown: ShownTrace, marked: ReadonlySet<string> | null): TraceColours {
@@ -109,7 +115,7 @@ export function useColours(shown: ShownTrace, marked: ReadonlySet<string> | null
   const present = useMemo(() => marked && presentIn(shown.graph, model, marked), [shown.graph, model, marked]);
   return useMemo(() => {
     const none = heat !== null && !heat.states.some((state) => state !== 0);
-    const missing = loaded.problem ?? (none ? `No value was kept in this trace, so none has a ${kind?.label}.` : null);
+    const missing = loaded.problem ?? (none && kind ? nothing(kind, of) : null);
     if (!picture) return { heat: null, scale: null, present: null, whole: null, words: "", missing };
     const boxes = withBoxes(picture.scene, heat, present, kind?.isSum ?? false);
     // The sum of a module is another size than its parts: one scale from the smallest part to the largest box.

@@ -1,7 +1,7 @@
 """One file of named parts: a zip without compression, so that a part can be read where it lies.
 
 Every part ends with the checksum of zip. Small parts are checked when they are read; the values, which are read one by
-one, have checksums of their own (`tensors.py`).
+one, have checksums of their own (`values.py`).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def writing(path: Path) -> Iterator[Writer]:
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """The file is there when all of it is written, and what stood there before stays until then."""
-    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")  # another rank may write the same path
     try:
         yield unfinished
         os.replace(unfinished, path)

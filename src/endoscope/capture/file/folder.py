@@ -16,6 +16,7 @@ from torch import Tensor
 from endoscope.capture.file.written import CannotWrite, Piece, as_piece
 from endoscope.capture.record.keeping import ToFolder
 from endoscope.capture.record.recorder import Recorder
+from endoscope.capture.record.regions import unwrapped
 from endoscope.capture.record.values import TensorStore
 from endoscope.errors import BadArgument, NotATrace, StoreError
 
@@ -64,13 +65,14 @@ class FolderKeeper:
         if slot in self.places:
             return False
         try:
-            piece = as_piece(tensor)
+            whole = unwrapped(tensor)  # inside of `vmap`, with its batch; of a distributed one, the part that is here
+            piece = as_piece(whole)
             data = piece.bytes()
         except CannotWrite:
             return True
         self._write(data)
         size = len(data)
-        self.places[slot] = Place(self._end, size, piece.dtype, tensor.shape, piece.strides, zlib.crc32(data))
+        self.places[slot] = Place(self._end, size, piece.dtype, whole.shape, piece.strides, zlib.crc32(data))
         self._end += size
         return False
 
@@ -96,8 +98,12 @@ class FolderKeeper:
     def module_ended(self, call: int) -> None: ...
 
     def settle(self, trace: Any) -> None:
-        if self._out is not None:
+        if self._out is None:
+            return
+        try:
             self._out.close()
+        except OSError as error:  # what was buffered is written now
+            raise StoreError(f"{self.file} cannot be written: {error.strerror or error}. Free some space.") from error
 
     def values(self, recorder: Recorder) -> TensorStore:
         return FolderValues(recorder, self)
@@ -128,7 +134,7 @@ class FolderValues(TensorStore):
         if place is None:
             return None
         elements = place.size // place.dtype.itemsize
-        return Piece(place.dtype, (elements,), place.strides, None, lambda: self._read(place))
+        return Piece(place.dtype, (elements,), place.strides, None, lambda: self._read(place), tuple(place.shape))
 
     def _read(self, place: Place) -> bytearray:
         self._flush()

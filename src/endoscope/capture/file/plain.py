@@ -143,9 +143,12 @@ class Decoder:
 def _number(data: Any) -> Any:
     import numpy as np
 
-    if data["type"] not in _NUMBERS:
-        raise ValueError(f"{data['type']} is no number")
-    return np.dtype(data["type"]).type({"True": True, "False": False}.get(data["number"]) or float(data["number"]))
+    kind, text = data["type"], data["number"]
+    if kind not in _NUMBERS:
+        raise ValueError(f"{kind} is no number")
+    if kind == "bool":
+        return np.bool_(text == "True")
+    return np.dtype(kind).type(int(text) if "int" in kind else float(text))
 
 
 @cache

@@ -170,7 +170,8 @@ class _Collected:
             piece = self.trace.store.piece(slot)
             if piece is not None:
                 number, strides = self.tensors.add_piece(piece)
-                return {"state": KEPT, "tensor": number, "strides": strides}
+                shape = None if piece.shown in (None, tuple(self.trace.values.shape(slot))) else list(piece.shown)
+                return {"state": KEPT, "tensor": number, "strides": strides, "value_shape": shape}
             value = unwrapped(self.trace.values.tensor(slot))
             special = taken_apart(value)
             if special is not None:
@@ -191,7 +192,10 @@ class _Collected:
             gradient = self.trace.values.gradient(slot)
             if gradient is None:
                 return {}
-            number, strides = self.tensors.add(torch.as_tensor(gradient))
+            gradient = torch.as_tensor(gradient)
+            if gradient.layout is torch.sparse_coo:  # nn.Embedding(sparse=True)
+                gradient = gradient.to_dense()
+            number, strides = self.tensors.add(gradient)
             return {"gradient": number, "gradient_strides": strides}
         except (errors.ValueNotKept, CannotWrite):
             return {}

@@ -44,6 +44,7 @@ class Piece(NamedTuple):
     strides: tuple[int, ...] | None  # of the tensor over it; None: one element behind the other
     memory: Tensor | None  # None where it is read when it is needed
     bytes: Callable[[], Any]
+    shown: tuple[int, ...] | None = None  # of the tensor; None: that of its slot
 
 
 def as_piece(tensor: Tensor) -> Piece:

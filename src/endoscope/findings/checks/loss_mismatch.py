@@ -53,7 +53,7 @@ def _negative(facts: Facts) -> Iterator[Seen]:
         bad = rows["mean"][tensor.row] < -1e-4
         if tensor.key.kind != "loss" or type_ not in _NEVER_NEGATIVE or np.count_nonzero(bad) < 2:
             continue
-        by_logits = type_ in _OF_LOGITS
+        by_logits = type_ in _OF_LOGITS | {"binary_cross_entropy"}  # torch itself checks what this one reads
         yield Seen(
             of_the_run=True, severity=WARNING, title=f"{type_} is negative, which a loss of probabilities never is",
             detail=f"It is {float(np.nanmin(rows['mean'][tensor.row])):.3g} at the lowest, and below zero at "

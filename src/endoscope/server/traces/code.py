@@ -15,9 +15,10 @@ def code_of(op: Any, started: float) -> wire.TraceCode:
     """`started`: when the trace was taken, in seconds; what was changed later may have moved."""
     source = op.source
     if source is None:
-        return _none("", 0, f"No line of code made {op.label}: it is {_kind(str(op.kind))}.")
-    if not source.file.endswith(".py") and os.path.isfile(source.file):
-        # Somebody else's trace may name any file of this machine.
+        return _none("", 0, f"No line of your code made {op.label}.")
+    is_cell = source.file.startswith("<") and source.file.endswith(">")  # linecache has it, and looks for no file
+    if not source.file.endswith(".py") and not is_cell:
+        # Somebody else's trace may name any file of this machine, also a device that never ends.
         return _none(
             source.file, source.line, f"{source.file} is no Python file: only files that end in .py are shown."
         )
@@ -41,7 +42,3 @@ def code_of(op: Any, started: float) -> wire.TraceCode:
 
 def _none(file: str, line: int, problem: str) -> wire.TraceCode:
     return wire.TraceCode(file=file, line=line, function="", first=0, lines=[], problem=problem)
-
-
-def _kind(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"

@@ -107,7 +107,9 @@ def _of_finite(flat: np.ndarray, count: int, low: float, high: float) -> dict[st
     middle = sums[0] / count
     around = sum(float(np.square(part - middle).sum()) for part in _scaled(flat, unit))
     finite = flat if count == flat.size else flat[np.isfinite(flat)]
-    levels = np.quantile(finite.astype(np.float64) if count <= _PART else finite, list(stats.QUANTILES.values()))
+    # numpy interpolates in the type of the numbers: truth values cannot, and whole numbers overflow.
+    is_exact = count > _PART and finite.dtype.kind == "f"
+    levels = np.quantile(finite if is_exact else finite.astype(np.float64), list(stats.QUANTILES.values()))
     return {
         "mean": min(max(unit * float(middle), low), high),
         "std": 0.0 if low == high else unit * math.sqrt(around / count),
