@@ -160,7 +160,7 @@ def test_branches_are_marked_and_their_operations_stand_out(gated: Shown, visit:
 
 def test_what_the_capture_could_not_see_is_said(gated: Shown, visit: Visit) -> None:
     page = visit(gated.viewer.address, view=None)
-    expect(page.get_by_role("region", name="capture")).to_contain_text("a value left torch through item()")
+    expect(page.get_by_role("region", name="capture")).to_contain_text("a value was converted to Python by item()")
 
 
 def test_gradients_and_several_outputs(gated: Shown, visit: Visit) -> None:

@@ -5,6 +5,7 @@ an outermost call ended ─► outside.py looks at what follows ─► backward_
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,8 @@ class Losses:
     def stopped(self) -> None:
         """Training ends before `backward`: the last number that was computed of what the model said is the loss.
 
-        Without a watched model it is the last one that has a gradient.
+        Without a watched model nothing says what is a loss; there it is the last number with a gradient if that is not
+        finite, for then it was probably looked at.
         """
         captured = self._captured
         if captured.gradients.passes or not self._has_seen_operations():
@@ -137,7 +139,7 @@ class Losses:
             last = (key for op in reversed(ops) for key in op.results)
             numbers = (read(key) for key in last if key in self._derived or not self._derived)
             loss = next((t for t in numbers if t is not None and t.numel() == 1 and t.requires_grad), None)
-            if loss is not None:
+            if loss is not None and (self._derived or not math.isfinite(loss.item())):
                 self._hold_losses([loss], DEFAULT)
 
     def backward_ends(self) -> None:
