@@ -52,7 +52,7 @@ FRAME = """() => [...document.querySelectorAll("*")]
 def scene(page: Page, server: str, caption: str, address: dict[str, Any]) -> Image.Image:
     """The page at this address, with a caption on it."""
     page.goto("about:blank")  # a new address after the # alone would not load the page again
-    page.goto(f"{server}#{urlencode({'v': 1} | address)}")
+    page.goto(f"{server}#{urlencode({'v': 1, 'tab': 'graph'} | address)}")
     page.wait_for_function("window.__endoscope !== undefined")
     page.evaluate("window.__endoscope.settled()")
     page.wait_for_function("!document.body.innerText.includes('Loading')")

@@ -88,7 +88,7 @@ def take(page: Page, server: str, picture: Picture) -> Path:
     """Go to the address, wait until everything is drawn, write the file."""
     page.set_viewport_size({"width": picture.size[0], "height": picture.size[1]})
     page.goto("about:blank")  # a new address after the # alone would not load the page again
-    page.goto(f"{server}#{urlencode({'v': 1} | picture.address)}")
+    page.goto(f"{server}#{urlencode({'v': 1, 'tab': 'graph'} | picture.address)}")
     page.wait_for_function("window.__endoscope !== undefined")
     page.evaluate("window.__endoscope.settled()")
     page.wait_for_function("!document.body.innerText.includes('Loading')")

@@ -28,7 +28,7 @@ def test_where_it_records_and_how_to_look(tmp_path: Path, capsys: pytest.Capture
     model = nn.Linear(4, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = endoscope.Run(tmp_path, trial="nb")
-    begun = capsys.readouterr().err
+    begun, path = capsys.readouterr().err, shortest(str(run.path))
     assert begun == f"Endoscope: recording into {run.path}. To look at it:  endoscope show {shortest(str(tmp_path))}\n"
     run.watch(model, optimizer)
     loop(model, optimizer, 3)
@@ -36,9 +36,7 @@ def test_where_it_records_and_how_to_look(tmp_path: Path, capsys: pytest.Capture
     summary, found, commands = capsys.readouterr().err.splitlines()
     assert summary.startswith("Endoscope: 3 steps, 3 recorded, ") and "B, no gaps: " in summary
     assert found == "Endoscope: no error and no warning was found in what was recorded."
-    assert (
-        commands == f"Endoscope: what looks wrong:  endoscope check {run.path}    the page:  endoscope show {run.path}"
-    )
+    assert commands == f"Endoscope: what looks wrong:  endoscope check {path}    the page:  endoscope show {path}"
 
 
 def test_a_name_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         value, bad = float(usual[place]), above(ratio[place], limits["high"])
         yield Seen(
             severity=ERROR if value > limits["error_high"] else WARNING,
-            title=f"each step changes the weight by too much, {value:.2g} of its norm",
+            title=f"each step changes the weight by {value:.2g} of its norm (too much)",
             detail=f"A step changes the weight by {value:.2g} of its norm (median); about 0.001 is usual, and "
             "more than "
             f"{limits['high']:g} is reported.",
@@ -51,7 +51,7 @@ def run(facts: Facts, limits: Limits) -> Iterator[Seen]:
         place = int(np.nanargmax(usual))
         yield Seen(
             severity=WARNING,
-            title=f"steps change weights too little, by at most {usual[place]:.1e} of their norm,",
+            title=f"steps change weights by at most {usual[place]:.1e} of their norm (too little)",
             detail=f"A step changes no weight by more than {usual[place]:.1e} of its norm (median); about 0.001 "
             "is usual, "
             f"and less than {limits['low']:g} is reported.",
@@ -79,7 +79,7 @@ def _at_first(facts: Facts, weights: np.ndarray, ratio: np.ndarray, limits: Limi
         mask[order[at]] = True
         yield Seen(
             of_the_run=True, severity=INFO if learns_well(facts) else WARNING,
-            title=f"step {facts.numbers[order[at]]} changes weights by too much, {value:.2g} of their norm",
+            title=f"step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (too much)",
             detail=f"Step {facts.numbers[order[at]]} changes weights by {value:.2g} of their norm (median over "
             f"{len(weights)} weights); about 0.01 is usual at the start, and more than {limit:g} is "
             "reported.",
