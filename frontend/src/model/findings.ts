@@ -9,6 +9,9 @@ export const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];
 export const worse = (a: Severity, b: Severity): Severity =>
   SEVERITIES.indexOf(a) >= SEVERITIES.indexOf(b) ? a : b;
 
+/** A title as the beginning of a sentence; one that begins with the name of a place keeps it as it is. */
+export const sentenceOf = (title: string): string => title.slice(0, 1).toUpperCase() + title.slice(1);
+
 /** A cause, and everything that probably follows from it. */
 export interface Entry {
   readonly finding: Finding;

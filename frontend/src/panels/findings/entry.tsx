@@ -1,7 +1,7 @@
 /** One cause as one entry of the list; opened, it tells everything, and what probably follows from it. */
 import { useEffect, useRef } from "react";
 import type { Finding } from "../../api/types";
-import { sourceName, timeWords, type Entry } from "../../model/findings";
+import { sentenceOf, sourceName, timeWords, type Entry } from "../../model/findings";
 import { wholeNumber } from "../../model/numbers";
 import { findings } from "../../state/findings";
 import { Details } from "./details";
@@ -70,7 +70,7 @@ function Head({ trial, finding, isChosen, isOpen, show, leads }: HeadProps) {
     <h3>
       <button type="button" aria-expanded={isOpen} aria-current={isChosen || undefined} onClick={press}>
         <Mark severity={finding.severity} />
-        <span className="finding-title"><Sentence>{finding.title}</Sentence></span>
+        <span className="finding-title"><Sentence>{sentenceOf(finding.title)}</Sentence></span>
       </button>
     </h3>
   );

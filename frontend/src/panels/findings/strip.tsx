@@ -1,4 +1,5 @@
 /** Over a tab that a finding led to: what it is about, and the way back. */
+import { sentenceOf } from "../../model/findings";
 import { findings, useFindings } from "../../state/findings";
 import { act, useMainTrial, usePart } from "../../state/page";
 import { Button } from "../../ui/parts";
@@ -17,7 +18,8 @@ export function FindingStrip({ tab }: { readonly tab: string }) {
     <aside className={`finding-strip ${finding.severity}`} aria-label="Chosen finding">
       <Mark severity={finding.severity} />
       <span>
-        <b className="finding-title"><Sentence>{finding.title}</Sentence></b> <Sentence>{finding.detail}</Sentence>
+        <b className="finding-title"><Sentence>{sentenceOf(finding.title)}</Sentence></b>{" "}
+        <Sentence>{finding.detail}</Sentence>
       </span>
       <Button onClick={() => act.page({ tab: "findings" })}>all findings</Button>
       <Button plain label="Close finding" onClick={() => findings.open(trial, null)}>×</Button>

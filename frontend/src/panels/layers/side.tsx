@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from "react";
 import type { Finding } from "../../api/types";
 import { LinesView } from "../../draw/lines_view";
-import { entriesOf, sourceName, timeWords, type Entry } from "../../model/findings";
+import { entriesOf, sentenceOf, sourceName, timeWords, type Entry } from "../../model/findings";
 import { VALUE } from "../../model/layers/derive";
 import { cellText } from "../../model/layers/scale";
 import { referenceWords } from "../../model/layers/words";
@@ -104,7 +104,7 @@ function Note({ entry, node, last }: NoteProps) {
   return all.map((each, i) => (
     <div key={each.id} className={`layers-note ${each.severity}`}>
       <p>
-        <Mark severity={each.severity} /> <b><Sentence>{capital(each.title)}</Sentence></b>,{" "}
+        <Mark severity={each.severity} /> <b><Sentence>{sentenceOf(each.title)}</Sentence></b>,{" "}
         <b>{timeWords(each, last)}</b>
       </p>
       <p><Sentence>{each.detail}</Sentence></p>
@@ -113,15 +113,13 @@ function Note({ entry, node, last }: NoteProps) {
       {each !== finding && <p>It probably follows from: <Sentence>{finding.title}</Sentence>.</p>}
       {i === 0 && elsewhere.length > 0 && (
         <p>
-          Probably follows from it: {elsewhere.slice(0, 3).map((more) => more.title).join("; ")}
+          Probably follows from it: <Sentence>{elsewhere.slice(0, 3).map((more) => more.title).join("; ")}</Sentence>
           {elsewhere.length > 3 && ` and ${elsewhere.length - 3} more`}.
         </p>
       )}
     </div>
   ));
 }
-
-export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 interface NumbersProps {
   readonly data: LayersData;

@@ -1,7 +1,7 @@
 /** What needs attention, in all trials: one sentence for each cause, the worst first, one click to the place. */
 import { useState } from "react";
 import type { Finding, OverviewFinding, OverviewFindings } from "../../api/types";
-import { timeWords } from "../../model/findings";
+import { sentenceOf, timeWords } from "../../model/findings";
 import { wholeNumber } from "../../model/numbers";
 import type { OverviewTable } from "../../state/data";
 import { act, usePart } from "../../state/page";
@@ -109,7 +109,7 @@ export function Say({ finding }: { readonly finding: Finding }) {
   const why = detail.split("; reported")[0].replace(/\.$/, "");
   return (
     <>
-      <b><Sentence>{title.slice(0, 1).toUpperCase() + title.slice(1)}</Sentence></b>{". "}
+      <b><Sentence>{sentenceOf(title)}</Sentence></b>{". "}
       <Sentence>{why}</Sentence>
     </>
   );
