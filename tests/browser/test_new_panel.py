@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ADDRESS, Visit
+from tests.browser.conftest import ADDRESS, Visit, settle
 from tests.contract.growth.plug_in import TRAIN, install, run
 from tests.contract.growth.test_statistic import PLUG_IN
 from tests.house.tree import ROOT, SRC
@@ -79,6 +79,7 @@ def test_it_has_a_place_in_the_bar_and_in_the_address(address: str, visit: Visit
     page.get_by_role("navigation", name="Tabs").get_by_role("button", name="Vocabulary").click()
     expect(page.locator("#vocabulary")).to_contain_text("std, abs mean, min")
     expect(page.locator("#vocabulary")).to_contain_text("heavy tails")
+    settle(page)  # the address is written when all is drawn
     assert "tab=vocabulary" in page.url
 
 
