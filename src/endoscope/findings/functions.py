@@ -13,6 +13,7 @@ SOFTMAXES = frozenset("softmax log_softmax gumbel_softmax softmin".split())
 LOSSES_OF_LOGITS = frozenset(
     "cross_entropy cross_entropy_loss binary_cross_entropy_with_logits multilabel_soft_margin_loss".split()
 )
+LOSSES_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
 LOSSES_OF_NUMBERS = frozenset("mse_loss l1_loss smooth_l1_loss huber_loss".split())
 #: Targets that are no data: contrastive losses say by them which of the samples belong together.
 MADE_IN_PLACE = frozenset("zeros ones full arange eye zeros_like ones_like full_like".split())

@@ -6,8 +6,7 @@ import numpy as np
 
 from endoscope.findings.curves import Curve, fall, first_level, last_level
 from endoscope.findings.facts import Facts
-
-_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
+from endoscope.findings.functions import LOSSES_OF_CLASSES
 
 
 def learns_well(facts: Facts) -> bool:
@@ -44,7 +43,7 @@ def guessing(facts: Facts) -> tuple[float, str]:
     if len(losses) != 1 or len(losses[0]["shapes"]) < 2:
         return 0.0, ""
     type_, shapes = losses[0]["type"], losses[0]["shapes"]
-    if type_ in _OF_CLASSES and len(shapes[0]) == 2 and len(shapes[1]) == 1 and shapes[0][1] > 1:
+    if type_ in LOSSES_OF_CLASSES and len(shapes[0]) == 2 and len(shapes[1]) == 1 and shapes[0][1] > 1:
         return float(np.log(shapes[0][1])), f"guessing among {shapes[0][1]} classes"
     targets = [t for t in facts.values.tensors if t.key.kind == "target" and t.is_float]
     if len(targets) != 1:

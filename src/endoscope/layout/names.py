@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from endoscope.layout.folding import Box
+from endoscope.layout.tree import STORED, Tree
 
 
 def relative(name: str, module: str) -> str:
@@ -18,6 +21,18 @@ def stack_label(addresses: Sequence[str]) -> str:
     """Of several equal modules: `0…11`."""
     first, last = (addresses[end].rpartition(".")[2] for end in (0, -1))
     return f"{first}…{last}"
+
+
+def box_label(tree: Tree, box: Box, module_label: Callable[[int], str]) -> str:
+    """Of a closed module, or of several equal ones."""
+    if len(box.modules) > 1:
+        return stack_label([tree.modules[module].address for module in box.modules])
+    return module_label(box.modules[0])
+
+
+def last_computed(tree: Tree, parts: Sequence[int]) -> int:
+    """The part that stands for a module of which nobody knows what it returns."""
+    return max(parts, key=lambda part: (tree.graph.parts[part].kind not in STORED, tree.order[part]))
 
 
 def shape_text(shape: Sequence[int] | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from endoscope.layout.folding import Box
-from endoscope.layout.names import relative, shape_text, stack_label, with_type
+from endoscope.layout.names import box_label, last_computed, relative, shape_text, with_type
 from endoscope.layout.tree import STORED, Graph, Part, Tree
 
 Node = Mapping[str, Any]  # as a recording keeps it
@@ -116,9 +116,7 @@ class RecordedTree:
         """Both lines."""
         if box.part >= 0:
             return self.part_label(box.part), self.part_detail(box.part)
-        label = self.module_label(box.modules[0])
-        if len(box.modules) > 1:
-            label = stack_label([self.tree.modules[module].address for module in box.modules])
+        label = box_label(self.tree, box, self.module_label)
         face = self.records[self.face(box.modules[0])][0]
         return label, shape_text(self.recorded.nodes[face].get("shape"))
 
@@ -136,7 +134,7 @@ class RecordedTree:
         returned = next((part for part in inside if tree.graph.parts[part].name == address), None)
         if returned is not None:
             return returned
-        return max(inside, key=lambda part: (tree.graph.parts[part].kind not in STORED, tree.order[part]))
+        return last_computed(tree, inside)
 
     @staticmethod
     def _module_of(address: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from endoscope.layout.folding import Box
-from endoscope.layout.names import relative, stack_label, with_type
+from endoscope.layout.names import box_label, last_computed, relative, with_type
 from endoscope.layout.tree import STORED, Graph, Part, Tree
 
 
@@ -95,9 +95,7 @@ class TracedTree:
         """Both lines."""
         if box.part >= 0:
             return self.part_label(box.part), self.part_detail(box.part)
-        label = self.module_label(box.modules[0])
-        if len(box.modules) > 1:
-            label = stack_label([self.tree.modules[module].address for module in box.modules])
+        label = box_label(self.tree, box, self.module_label)
         return label, self.nodes[self.records[self.face(box.modules[0])][0]].shape
 
     def face(self, module: int) -> int:
@@ -107,7 +105,7 @@ class TracedTree:
         returned = self._returns.get(tree.modules[module].address)
         if returned is not None and tree.graph.parts[returned].kind not in STORED and returned in inside:
             return returned
-        return max(inside, key=lambda part: (tree.graph.parts[part].kind not in STORED, tree.order[part]))
+        return last_computed(tree, inside)
 
     def _address(self, module: int) -> str:
         """Of the module itself, without the call and without what was grouped in it."""

@@ -18,9 +18,8 @@ class Kept:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # layers are made of matrices
-        self._kept: OrderedDict[tuple[object, ...], tuple[Any, ...]] = (
-            OrderedDict()
-        )  # the last one asked for at the end
+        #: The last one that was asked for stands at the end.
+        self._kept: OrderedDict[tuple[object, ...], tuple[Any, ...]] = OrderedDict()
         self._bytes = 0
 
     def matrix(self, recording: Recording, of: str, statistic: str) -> bulk.Matrix:

@@ -10,13 +10,12 @@ import numpy as np
 from endoscope.findings.check import Check, Evidence, Limits, Seen, Stage
 from endoscope.findings.facts import Facts
 from endoscope.findings.finding import WARNING
-from endoscope.findings.functions import LOSSES_OF_NUMBERS, RECTIFIERS, SIGMOIDS
+from endoscope.findings.functions import LOSSES_OF_CLASSES, LOSSES_OF_NUMBERS, RECTIFIERS, SIGMOIDS
 from endoscope.findings.lasting import lasts
 from endoscope.findings.rows import Tensor
 
 _PROBABILITIES = frozenset(("softmax",))
-_OF_CLASSES = frozenset("cross_entropy cross_entropy_loss".split())
-_OF_LOGITS = _OF_CLASSES | {"binary_cross_entropy_with_logits"}
+_OF_LOGITS = LOSSES_OF_CLASSES | {"binary_cross_entropy_with_logits"}
 _NLL = frozenset("nll_loss nll_loss_nd nll_loss2d ctc_loss".split())
 _NEVER_NEGATIVE = _NLL | {"cross_entropy", "cross_entropy_loss", "kl_div", "binary_cross_entropy"}
 _NEVER_NEGATIVE |= {"binary_cross_entropy_with_logits"}
@@ -73,7 +72,7 @@ def _negative(facts: Facts) -> Iterator[Seen]:
 def _mismatch(loss: str, made_by: str) -> tuple[str, str, tuple[str, ...], tuple[str, ...]] | None:
     """Title, detail, causes and remedies; None if they go together."""
     if loss in _OF_LOGITS and made_by in _PROBABILITIES | _BOUNDED:
-        twice = "softmax" if loss in _OF_CLASSES else "sigmoid"
+        twice = "softmax" if loss in LOSSES_OF_CLASSES else "sigmoid"
         return (
             f"the loss gets probabilities and applies a {twice} once more",
             f"{loss} has a {twice} in it and expects logits, but reads the result of {made_by}",

@@ -27,12 +27,9 @@ class Opened:
 
     def keep(self, trial: Path, addresses: object) -> str:
         """The name of a list; written beside the recording if it can be."""
-        if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
-            raise BadArgument("Open modules are a list of their addresses, each a text.")
-        text = to_json(sorted(addresses))
-        name = hashlib.sha256(text.encode()).hexdigest()[:12]
-        self._kept[str(trial), name] = addresses
-        _write(trial / _file(name), text)
+        name, known = named(addresses)
+        self._kept[str(trial), name] = known
+        _write(trial / _file(name), to_json(sorted(known)))
         return name
 
     def read(self, trial: Path, name: str) -> list[str]:
@@ -44,6 +41,13 @@ class Opened:
                 raise BadArgument(f"The trial {trial.name} has no list of open modules {name!r}.")
             found = self._kept[str(trial), name] = [str(address) for address in json.loads(file.read_bytes())]
         return found
+
+
+def named(addresses: object) -> tuple[str, list[str]]:
+    """The short name of a list that was sent, and the list; an error if it is none."""
+    if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
+        raise BadArgument("Open modules are a list of their addresses, each a text.")
+    return hashlib.sha256(to_json(sorted(addresses)).encode()).hexdigest()[:12], addresses
 
 
 def _file(name: str) -> str:

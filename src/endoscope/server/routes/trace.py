@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,7 +10,7 @@ from starlette.routing import Route
 from endoscope import __version__
 from endoscope.errors import BadArgument
 from endoscope.server import wire
-from endoscope.server.answers import as_arrow, as_floats, as_json, to_json
+from endoscope.server.answers import as_arrow, as_floats, as_json
 from endoscope.server.graph import opened, pictures
 from endoscope.server.routes import asked
 from endoscope.server.routes.sent import json_of
@@ -59,10 +57,8 @@ def picture(request: Request) -> Response:
 
 async def keep_opened(request: Request) -> Response:
     """A short name for a long list of open modules; kept as long as this server runs."""
-    addresses = await json_of(request, opened.MOST_BYTES, "A list of open modules", "The list of open modules")
-    if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
-        raise BadArgument("Open modules are a list of their addresses, each a text.")
-    name = hashlib.sha256(to_json(sorted(addresses)).encode()).hexdigest()[:12]
+    sent = await json_of(request, opened.MOST_BYTES, "A list of open modules", "The list of open modules")
+    name, addresses = opened.named(sent)
     _shown(request).opened[name] = addresses
     return as_json({"name": name})
 
